@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { rolldown } from 'rolldown'
 
@@ -49,8 +49,16 @@ const PACKAGES = ['zod', 'commander']
 
 await bundleModules()
 await bundlePackages()
+await bundlePage()
 await speedUpImports()
 await describeRoutes()
+
+/** The script of the upload page. What the page needs later is in files of its own. */
+async function bundlePage() {
+  const bundle = await rolldown({ input: 'src/page/browser/main.ts', platform: 'browser' })
+  await bundle.write({ dir: 'dist/page', chunkFileNames: '[name].js', minify: true })
+  await copyFile('src/page/browser/style.css', 'dist/page/style.css')
+}
 
 /** GET /openapi.json sends this file. */
 async function describeRoutes() {

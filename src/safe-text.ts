@@ -1,8 +1,8 @@
-import { CONTROLS } from './page/client/links.ts'
+import { CONTROLS } from './page/links.ts'
 
 // What others have named or answered is written into texts of many kinds. What may stand there is decided here, and for
-// links in page/client/links.ts, which browsers load, too.
-export { CONTROLS, cleanLink, isLink } from './page/client/links.ts'
+// links in page/links.ts, which browsers load, too.
+export { CONTROLS, cleanLink, isLink } from './page/links.ts'
 
 /** What services that build take for a command in the output of one: `::error::` at the start of a line, `##[error]` anywhere. */
 const COMMANDS = /^([^\S\n]*:)(?=:)|#(?=#\w*\[)/gm

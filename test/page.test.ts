@@ -51,6 +51,7 @@ async function visit(
       page.on('pageerror', error => seen.errors.push(error.message))
       page.on('request', request => seen.urls.push(request.url()))
       await page.goto((url ?? app.url) + path)
+      await settled(page)
       await work(seen)
       expect(
         seen.errors.filter(text => !/the server responded with a status of (?:4|502)/.test(text)),
@@ -58,6 +59,11 @@ async function visit(
     },
     options,
   )
+}
+
+/** Waits until the page shows what the visitor may do. Without JavaScript it never does. */
+async function settled(page: Page): Promise<void> {
+  await page.locator('#visitor :is(.admitted, strong), noscript p:visible').first().waitFor()
 }
 
 /** Polls for up to 20 seconds, since the machine may be busy. */
@@ -424,7 +430,9 @@ it('recent uploads from this browser are found, copied and deleted', async conte
     await page.getByRole('button', { name: 'Delete this browser’s list' }).click()
     await page.reload()
     expect(await page.locator('#recent').isVisible()).toBe(false)
-    expect(await page.evaluate('localStorage.length')).toBe(0)
+    expect(await page.evaluate(`Object.keys(localStorage).filter(name => name.includes('links'))`)).toEqual(
+      [],
+    )
   })
 })
 
@@ -518,6 +526,7 @@ it('links are copied as URL, Markdown, HTML and BBCode, one or all', async conte
       await page.getByRole('button', { name: 'Copy all' }).click()
       await eventually(() => clipboard(page)).toBe(links.join('\n'))
     }
+    await page.getByText('Terminal and programs').last().click()
     await page.getByRole('button', { name: 'Copy curl' }).click()
     await eventually(() => clipboard(page)).toMatch(/^curl -F file=@picture\.png http:\S+\/upload$/)
     await page.getByRole('button', { name: 'Copy Or send the file as the request body' }).click()
@@ -534,6 +543,7 @@ it('copying also works without TLS, where browsers offer no clipboard API', asyn
     async ({ page, app }) => {
       await page.goto(`http://img.example.com:${new URL(app.url).port}/`)
       expect(await page.evaluate('isSecureContext')).toBe(false)
+      await page.getByText('Terminal and programs').last().click()
       await page.getByRole('button', { name: 'Copy curl' }).click()
       await eventually(() => page.getByRole('status').innerText()).toBe('Copied')
       await page.locator('#url-text').focus()
@@ -706,7 +716,7 @@ describe('the key', () => {
         await give(KEY)
         await eventually(() => page.locator('#visitor').innerText()).toMatch(/^Your key is accepted\./)
         expect(await page.getByLabel('Destination').innerText()).toMatch(/local \/ secretblog \(default\)/)
-        expect(await page.locator('#destinations').innerText()).toMatch(/destination=local\/otherblog/)
+        expect(await page.locator('#destinations').textContent()).toMatch(/destination=local\/otherblog/)
 
         // The upload that was rejected without a key is retried automatically.
         await eventually(() => rows(page, 'stored').count()).toBe(1)
@@ -729,26 +739,121 @@ describe('the key', () => {
     )
   })
 
-  it('is remembered for the tab when asked, and no longer', async context => {
+  it.for([
+    ['page', 0, 0],
+    ['tab', 1, 0],
+    ['device', 1, 1],
+  ] as const)('is kept until the visitor says no: %s', async ([place, inTab, elsewhere], context) => {
     await visit(
       context,
       async ({ page }) => {
+        const isAdmitted = async (tab: Page) => {
+          await settled(tab)
+          return tab.getByLabel('Destination').count()
+        }
+        await page.getByLabel('Keep the key').selectOption(place)
         await page.getByLabel('Upload key').fill(KEY)
-        await page.getByLabel('Remember it').check()
         await page.getByRole('button', { name: 'Use this key' }).click()
         await eventually(() => page.getByLabel('Destination').count()).toBe(1)
         await page.reload()
-        await eventually(() => page.getByLabel('Destination').count()).toBe(1)
+        expect(await isAdmitted(page)).toBe(inTab)
         const other = await page.context().newPage()
         await other.goto(page.url())
-        expect(await other.content()).not.toContain('secretblog')
-        await page.locator('#key summary').click()
-        await page.getByLabel('Remember it').uncheck()
+        expect(await isAdmitted(other)).toBe(elsewhere)
+        if (inTab) await page.locator('#key summary').click()
+        await page.getByLabel('Keep the key').selectOption('page')
         await page.reload()
-        expect(await page.getByLabel('Destination').count()).toBe(0)
+        expect(await isAdmitted(page)).toBe(0)
       },
       { config },
     )
+  })
+})
+
+it('remembers the link format, the destination and automatic copying on this device', async context => {
+  const providers = { local: { one: { directory: 'a', serve: true }, two: { directory: 'b', serve: true } } }
+  await visit(
+    context,
+    async ({ page }) => {
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      await page.getByText('Markdown', { exact: true }).click()
+      await page.getByLabel('Copy new links automatically').check()
+      await page.getByLabel('Destination').selectOption('local / two')
+      await page.reload()
+      await settled(page)
+      await page.setInputFiles('#files', [pictureFile('b.png'), pictureFile('c.png')])
+      await eventually(() => clipboard(page)).toMatch(
+        /^!\[b\.png\]\(http.*\/files\/two\/\S+\)\n!\[c\.png\]\(http.*\/files\/two\/\S+\)$/,
+      )
+      expect(await page.getByRole('status').innerText()).toBe('Links copied: 2')
+    },
+    { config: { default: 'local/one', providers } },
+  )
+})
+
+it('says that links work on this machine only, where that is so, and shows a link as a QR code', async context => {
+  const config = { server: { allowedHosts: ['img.example.com'] }, auth: { anonymous: true } }
+  await visit(
+    context,
+    async ({ page, app }) => {
+      const note = page.locator('#local')
+      expect(await note.isVisible()).toBe(false)
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      expect(await note.isVisible()).toBe(true)
+      await page.getByRole('button', { name: 'QR code a.png' }).click()
+      const code = page.getByRole('img', { name: await linkIn(page) })
+      await code.waitFor()
+      expect(await page.evaluate(`document.querySelector('#qr img').naturalWidth`)).toBeGreaterThan(20)
+      expect(await listViolations(page)).toEqual([])
+      await page.getByRole('button', { name: 'Close' }).click()
+
+      await page.goto(`http://img.example.com:${new URL(app.url).port}/`)
+      await page.setInputFiles('#files', pictureFile('b.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      expect(await note.isVisible()).toBe(false)
+    },
+    { config },
+  )
+})
+
+it('warns of HEIC, and offers JPEG where the destination converts images', async context => {
+  const place = (directory: string, requests: string[]) => ({
+    directory,
+    serve: true,
+    pictures: { requests },
+  })
+  const providers = { local: { plain: place('a', []), converts: place('b', ['format']) } }
+  const heic = Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic')
+  await visit(
+    context,
+    async ({ page, urls }) => {
+      const add = () => page.setInputFiles('#files', { name: 'a.heic', mimeType: 'image/heic', buffer: heic })
+      await add()
+      await eventually(() => rows(page, 'stored').innerText()).toMatch(/Most browsers can’t show HEIC/)
+      expect(await page.getByRole('button', { name: 'Upload as JPEG' }).count()).toBe(0)
+      await page.getByLabel('Destination').selectOption('local / converts')
+      await add()
+      await page.getByRole('button', { name: 'Upload as JPEG a.heic' }).click()
+      await eventually(() => urls.filter(url => /converts&format=jpeg$/.test(url)).length).toBe(1)
+      await eventually(() => rows(page, 'sending').count()).toBe(0)
+    },
+    { config: { default: 'local/plain', providers } },
+  )
+})
+
+it('the documentation is folded, and a link into it opens its section', async context => {
+  await visit(context, async ({ page }) => {
+    expect(await page.locator('#guide details[open]').count()).toBe(0)
+    await page.getByRole('link', { name: 'GitLab CI' }).click()
+    await eventually(() => page.locator('#ci').getAttribute('open')).toBe('')
+    await page.goto(`${page.url().split('#')[0]}#typora`)
+    await page.reload()
+    await settled(page)
+    expect(await page.locator('#editors').getAttribute('open')).toBe('')
+    for (const section of await page.locator('#guide summary').all()) await section.click()
+    expect(await listViolations(page)).toEqual([])
   })
 })
 
@@ -758,7 +863,9 @@ it('is in Chinese for browsers that prefer it, errors included', async context =
     async ({ page }) => {
       expect(await page.locator('html').getAttribute('lang')).toBe('zh-Hans')
       await page.setInputFiles('#files', [pictureFile('1.png'), pictureFile('2.png', makePicture(5000))])
-      await eventually(() => rows(page, 'stored').locator('.actions').innerText()).toMatch(/^复制\s*打开$/)
+      await eventually(() => rows(page, 'stored').locator('.actions').innerText()).toMatch(
+        /^复制\s*打开\s*二维码$/,
+      )
       await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大\s+单个文件不能超过/)
       await page.evaluate("for (const e of document.querySelectorAll('pre, code, .reason')) e.remove()")
       expect(await page.locator('body').innerText()).not.toMatch(/\b(?:the|and|a|to|is|copy|file|key)\b/i)
@@ -784,7 +891,7 @@ it('works at /, /upload and /upload/ behind nginx with a path prefix', async con
         await page.setInputFiles('#files', pictureFile('a.png'))
         await eventually(() => rows(page, 'stored').count()).toBe(1)
         await download(await linkIn(page))
-        expect(await page.locator('#curl ~ .copy code').first().innerText()).toContain(`${url}/upload`)
+        expect(await page.locator('#curl ~ .copy code').first().textContent()).toContain(`${url}/upload`)
       }
       expect(urls.filter(one => !one.startsWith(url) && !/^(?:data|blob):/.test(one))).toEqual([])
     },
@@ -857,6 +964,7 @@ it('everything is reachable with the keyboard', async context => {
   await visit(context, async ({ page }) => {
     await page.setInputFiles('#files', pictureFile('a.png'))
     await eventually(() => rows(page, 'stored').count()).toBe(1)
+    await page.locator('#programs > summary').click()
     await page.mouse.click(5, 5)
     const reached = new Set<string>()
     for (let n = 0; n < 60; n++) {
@@ -885,6 +993,7 @@ it('without JavaScript it is documentation, and offers nothing that would not wo
   await visit(
     context,
     async ({ page, app }) => {
+      await page.locator('#programs > summary').click()
       const text = await page.locator('body').innerText()
       expect(text).toContain(`curl -F file=@picture.png ${app.url}/upload`)
       expect(text).toContain('needs JavaScript')
@@ -943,11 +1052,12 @@ it('behind a reverse proxy with a password it asks for no key, and its examples 
         `auth_basic files; auth_basic_user_file htpasswd; proxy_set_header Authorization "Bearer upload-key-of-the-proxy";`,
       )
       await page.goto(`${url}/`)
+      await settled(page)
       expect(await page.locator('#visitor').innerText()).toMatch(/^You are signed in\. No key is needed\./)
       expect(await page.locator('#key').isVisible()).toBe(false)
       await page.setInputFiles('#files', pictureFile('a.png'))
       await eventually(() => rows(page, 'stored').count()).toBe(1)
-      const examples = (await page.locator('pre').allInnerTexts()).join('\n')
+      const examples = (await page.locator('pre').allTextContents()).join('\n')
       expect(examples).toContain(`curl -u "$UPLOAD_USER" -F file=@picture.png ${url}/upload`)
       expect(examples).toContain(`--server ${url.replace('://', '://NAME:PASSWORD@')}`)
       expect(examples).not.toMatch(/UPLOAD_KEY/)

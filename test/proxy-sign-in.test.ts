@@ -80,8 +80,11 @@ describe.each(EXAMPLES)('behind docs/examples/$file', ({ start, userHeader }) =>
       const reply = await ask(here.url, 'PUT', '/upload/b.png', { headers: sent, body: picture })
       expect(picture.equals(await download(JSON.parse(reply.body).result[0]))).toBe(true)
     }
-    const page = await sendRaw(here.url, { line: 'GET / HTTP/1.1', headers: [here.alice] })
-    expect(page.body.toString()).toContain('You are signed in (alice). No key is needed.')
+    const page = await sendRaw(here.url, { line: 'GET /page/me HTTP/1.1', headers: [here.alice] })
+    expect(JSON.parse(page.body.toString()).result.visitor).toMatchObject({
+      admittedBy: 'proxy',
+      user: 'alice',
+    })
   })
 
   it('attack: a person claims to be another one', async context => {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openReports } from '../src/client/reports/reports.ts'
-import { type Format, formatLink } from '../src/page/client/links.ts'
+import { type Format, formatLink } from '../src/page/links.ts'
 import { cleanLink, isLink, oneLine, toMarkdown, toMarkdownCode, toXml } from '../src/safe-text.ts'
 import { makeDirectory } from './helpers/directory.ts'
 

@@ -1,5 +1,3 @@
-import type { Words } from './words-en.ts'
-
 /** A destination that the visitor may use. */
 export interface DestinationChoice {
   readonly picbed: string
@@ -41,14 +39,10 @@ export type Visitor =
       readonly isKeyUseless: boolean
     }
 
-export interface PageFacts {
-  readonly words: Words
-  /** URL of the server, without a trailing slash. */
+/** What `GET /page/me` returns: everything on the page that depends on the visitor. */
+export interface Me {
+  /** URL of the server for this visitor, without a trailing slash. */
   readonly base: string
-  /** Relative URL from the page to the server's root: empty, or `../` repeated. */
-  readonly root: string
-  /** Version in the URL of script and style. */
-  readonly version: string
   readonly visitor: Visitor
   /** The formats that images can be converted to. */
   readonly pictureFormats: readonly string[]

@@ -1,7 +1,5 @@
-import type { ErrorCode } from '../errors.ts'
-
-/** The title of a failure, by its error code. The server's message follows it. */
-const failures: Record<ErrorCode, string> = {
+/** The title of a failure, by its error code. The server's message follows it. A test checks that each code has one. */
+const failures = {
   invalid_request: 'Invalid request',
   no_file: 'No file was received',
   unknown_destination: 'Unknown destination',
@@ -61,8 +59,14 @@ export const en = {
     },
     key: 'Upload key',
     useKey: 'Use this key',
-    keepKey: 'Remember it until this tab is closed',
+    keepKey: 'Keep the key',
+    keep: {
+      page: 'until this page is closed',
+      tab: 'until this tab is closed',
+      device: 'on this device',
+    },
     formats: 'Copy links as',
+    autoCopy: 'Copy new links automatically',
     copyAll: 'Copy all',
     retryAll: 'Retry all',
     total: 'Progress of all files',
@@ -99,6 +103,9 @@ export const en = {
     copyFailed: 'Your browser blocked copying. The text is selected: press Ctrl+C (⌘C on a Mac).',
     link: 'Link of {name}',
     open: 'Open',
+    qrCode: 'QR code',
+    qrTitle: 'QR code of {name}',
+    close: 'Close',
     cancel: 'Cancel',
     retry: 'Retry',
     complete: 'Complete',
@@ -125,6 +132,12 @@ export const en = {
     foreignHelp: 'Something between you and the server responded with status {status}.',
     folder: 'Folders can’t be uploaded',
     folderHelp: 'Choose the files in the folder instead.',
+    localLinks:
+      'Links that begin with {base} work only on this machine. To share them, open this page at the URL that other machines use, or set `server.publicUrl`.',
+    heic: 'Most browsers can’t show HEIC images.',
+    asJpeg: 'Upload as JPEG',
+    autoCopied: 'Links copied: {count}',
+    loading: 'Asking the server…',
     badUrl: 'This is not an http or https URL',
     keyAccepted: 'The key is accepted.',
     keyRefused: 'The key is not accepted.',

@@ -116,7 +116,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     next()
   })
 
-  const { page, asset } = createUsageRoutes(uploader, access, settings, mask)
+  const { page, me, asset } = createUsageRoutes(uploader, access, settings, mask)
   const probe =
     (name: Probe): RequestHandler =>
     (_req, res) =>
@@ -144,6 +144,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   get('/files/:name/*key', tracked(createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)))
   get('/links/:type/:name/*key', tracked(createLinksRoute(uploader, access)))
   get('/history', tracked(createHistoryRoute(uploader, access, settings.page.history, baseOf)))
+  get('/page/me', me)
   get('/page/:version/:file', asset)
   app.use(notFound)
   app.use(createErrorHandler(mask))

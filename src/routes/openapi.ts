@@ -94,6 +94,15 @@ function uploadPaths(): Json {
   }
   return {
     '/': { get: page },
+    '/page/me': {
+      get: {
+        summary: 'What the visitor of the upload page may do',
+        responses: {
+          ...ok('For the script of the page. Its members may change.', json({ type: 'object' })),
+          ...failures,
+        },
+      },
+    },
     '/upload': {
       get: page,
       post: {

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express'
-import { formatLink } from '../page/client/links.ts'
+import { formatLink } from '../page/links.ts'
 import { baseName } from '../payload/file-name.ts'
 import { parametersOf } from './target.ts'
 

@@ -6,7 +6,8 @@ import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
 import { PACKAGE_FOLDER } from '../package.ts'
-import type { PageFacts, SignIn, Visitor } from '../page/facts.ts'
+import { isLocalUrl } from '../page/editors.ts'
+import type { Me, SignIn, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
 import { readDuration, showDuration } from '../times.ts'
 import { type Destination, isCovered } from '../uploader/destinations.ts'
@@ -35,14 +36,11 @@ const POLICY = [
 ].join('; ')
 
 /** The built script and style. */
-const ASSETS = new URL('dist/page/client/', PACKAGE_FOLDER)
+const ASSETS = new URL('dist/page/', PACKAGE_FOLDER)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
-/** Maximum number of cached pages. They differ by language, visitor and requested URL. */
-const MOST_PAGES = 16
-
 interface UsageSettings {
-  readonly access: Pick<AccessSettings, 'proxy'>
+  readonly access: Pick<AccessSettings, 'proxy' | 'loopbackExempt' | 'anonymous'>
   readonly publicUrl?: string | undefined
   listenUrl(): string
   readonly limits: { readonly fileSize: number }
@@ -52,13 +50,15 @@ interface UsageSettings {
 interface UsageRoutes {
   /** GET / and GET /upload. */
   readonly page: RequestHandler
+  /** GET /page/me. */
+  readonly me: RequestHandler
   /** GET /page/<version>/<file>: script and style of the page. */
   readonly asset: RequestHandler<{ version: string; file: string }>
 }
 
 /**
- * The upload page, which also explains how to use this server. Everyone may see it, but only clients that may upload see the
- * names of the destinations. It contains no secrets, and nothing is loaded before the first request.
+ * The upload page, which also explains how to use this server. Everyone gets the same document in their language. What the
+ * visitor may do, and the names of the destinations, are in the response of GET /page/me.
  */
 export function createUsageRoutes(
   uploader: Uploader,
@@ -67,15 +67,13 @@ export function createUsageRoutes(
   mask: Mask,
 ): UsageRoutes {
   const assets = once(loadAssets)
-  const pages = new Map<string, string>()
+  const baseOf = (req: Request) => baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, '')
 
   const describeVisitor = async (req: Request, res: Response): Promise<Visitor> => {
     const facts = factsOfPage(req)
     try {
       const caller = await access.admit(facts)
-      // A link on another site may lead here. Its scripts can't read the page then, so Sec-Fetch-Site doesn't count.
-      const { 'sec-fetch-site': unused, ...headers } = req.headers
-      access.assertSameSite(caller, { ...facts, headers })
+      access.assertSameSite(caller, { ...facts, headers: req.headers })
       const signIn = signInOf(req, caller, settings.access.proxy)
       // Where the name is not enough, the visitor sent a key, too.
       const { admittedBy } = caller
@@ -103,29 +101,34 @@ export function createUsageRoutes(
   return {
     async page(req, res) {
       const { renderDocument } = await import('../page/document.ts')
+      const words = await loadWords(req)
+      const base = baseOf(req)
+      const { loopbackExempt, anonymous } = settings.access
+      const needsNoKey = anonymous || (loopbackExempt && isLocalUrl(base))
+      res.set('Content-Security-Policy', POLICY)
+      res.set('X-Content-Type-Options', 'nosniff')
+      res.set('Referrer-Policy', 'no-referrer')
+      res.set('Content-Language', words.lang)
+      // The document contains the URL of the server, and the version of its script.
+      res.set('Cache-Control', 'no-cache')
+      res.set('Vary', 'Accept-Language')
+      const { version } = await assets()
+      const credential = needsNoKey ? 'none' : 'key'
+      res.type('html').send(renderDocument({ words, base, root: wayToRoot(req), version, credential }))
+    },
+
+    async me(req, res) {
       const visitor = await describeVisitor(req, res)
       const ownSize = visitor.admittedBy && visitor.fileSize
-      const facts: PageFacts = {
-        words: await loadWords(req),
-        base: baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, ''),
-        root: wayToRoot(req),
-        version: (await assets()).version,
+      const result: Me = {
+        base: baseOf(req),
         visitor,
         pictureFormats: FORMATS,
         fileSize: Math.min(settings.limits.fileSize, ownSize ?? Infinity),
       }
-      res.set('Content-Security-Policy', POLICY)
-      res.set('X-Content-Type-Options', 'nosniff')
-      res.set('Referrer-Policy', 'no-referrer')
-      res.set('Content-Language', facts.words.lang)
-      // The page differs by visitor and contains names of destinations.
       res.set('Cache-Control', 'no-store')
-      res.set('Vary', 'Accept-Language')
-      const known = JSON.stringify({ ...facts, words: facts.words.lang })
-      const document = pages.get(known) ?? renderDocument(facts)
-      if (pages.size >= MOST_PAGES) pages.clear()
-      pages.set(known, document)
-      res.type('html').send(document)
+      res.set('X-Content-Type-Options', 'nosniff')
+      res.json({ success: true, result })
     },
 
     async asset(req, res) {

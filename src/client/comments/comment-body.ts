@@ -1,4 +1,4 @@
-import { addressIn } from '../../page/client/links.ts'
+import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import type { Comparison, Pair } from '../reports/pairs.ts'
 import { showImage, toSummary } from '../reports/summary.ts'

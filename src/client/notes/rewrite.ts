@@ -1,4 +1,4 @@
-import { addressIn } from '../../page/client/links.ts'
+import { addressIn } from '../../page/links.ts'
 import type { Reference } from './references.ts'
 
 /** A reference and the URL that replaces it. */

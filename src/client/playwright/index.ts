@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
 import { messageOf } from '../../errors.ts'
 import { PACKAGE_FOLDER } from '../../package.ts'
-import { addressIn, formatLink } from '../../page/client/links.ts'
+import { addressIn, formatLink } from '../../page/links.ts'
 import { isLink, oneLine, toMarkdown } from '../../safe-text.ts'
 
 /** Options of the reporter: `['upload-server/playwright', { … }]`. */

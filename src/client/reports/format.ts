@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path'
-import { type Format, formatLink as formatPageLink } from '../../page/client/links.ts'
+import { type Format, formatLink as formatPageLink } from '../../page/links.ts'
 import { isImageExtension } from '../../payload/extensions.ts'
 import { oneLine, toJson, toJsonLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'

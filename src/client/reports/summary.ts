@@ -1,5 +1,5 @@
 import { bytes } from '../../log-lines.ts'
-import { addressIn } from '../../page/client/links.ts'
+import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
 import { isImageLink, isWebAddress, titleOf } from './format.ts'

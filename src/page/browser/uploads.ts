@@ -1,4 +1,5 @@
-import { chosenQuery } from './choices.ts'
+import { allowedOptions, chosenQuery } from './choices.ts'
+import { write } from './copy.ts'
 import { linkOf, setUpFormats, showLink } from './formats.ts'
 import { keyHeaders } from './key.ts'
 import { createMeter } from './meter.ts'
@@ -6,8 +7,10 @@ import { setUpOverview, showOverview } from './overview.ts'
 import { remember } from './recent.ts'
 import { onReconnect } from './reconnect.ts'
 import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
+import { saveChoice, savedChoices } from './saved.ts'
 import { type Outcome, send } from './send.ts'
-import { announce, element, fill, makeButton, words } from './words.ts'
+import { me } from './visitor.ts'
+import { announce, element, fill, makeButton, titleOf, words } from './words.ts'
 
 /** Maximum number of uploads at a time. */
 const CONCURRENCY = 3
@@ -40,6 +43,7 @@ let created = 0
 const section = element('uploads')
 // The document is made by uploader.ts, which always contains this element, so the cast is safe.
 const list = section.querySelector('ol') as HTMLOListElement
+const autoCopy = element<HTMLInputElement>('auto-copy')
 const stored = new Set<Upload>()
 /** Uploads rejected because no valid key was sent. */
 const rejected = new Set<Upload>()
@@ -51,22 +55,21 @@ const retries = new Map<Upload, () => void>()
 /** The uploads added since the list was last idle. */
 let batch: Upload[] = []
 
-/** Maximum file size of the server, in bytes. */
-const limit = Number(element('drop').dataset['limit'])
-
 /** Adds files or a URL at the top of the list, and queues them. */
 export function add(...sources: readonly (File | URL)[]): void {
-  const rows = sources.map(addOne)
+  const rows = sources.map(source => addOne(source))
   list.prepend(...rows)
   rows[0]?.scrollIntoView({ block: 'nearest' })
 }
 
-function addOne(source: File | URL): HTMLLIElement {
+/** @param query the options of the upload; by default those that are chosen now */
+function addOne(source: File | URL, query = chosenQuery()): HTMLLIElement {
+  const limit = me?.fileSize ?? Infinity
   if (source instanceof File && source.size > limit) {
     const sizes = { size: showSize(limit), own: showSize(source.size) }
-    return addRejected(source.name, words.failures['too_large'] ?? '', fill(words.limitHelp, sizes))
+    return addRejected(source.name, titleOf('too_large') ?? '', fill(words.limitHelp, sizes))
   }
-  const upload = makeUpload(source)
+  const upload = makeUpload(source, query)
   reveal()
   list.prepend(upload.row)
   queue(upload)
@@ -89,7 +92,7 @@ function reveal(): void {
   element('tools').hidden = false
 }
 
-function makeUpload(source: File | URL): Upload {
+function makeUpload(source: File | URL, query: URLSearchParams): Upload {
   const name = source instanceof File ? source.name : nameOf(source)
   const size = source instanceof File ? showSize(source.size) : source.host
   const bytes = crypto.getRandomValues(new Uint8Array(16))
@@ -98,7 +101,7 @@ function makeUpload(source: File | URL): Upload {
     number: ++created,
     name,
     id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
-    query: chosenQuery(),
+    query: query.size > 0 ? `?${query}` : '',
     row: makeRow(name, size, source instanceof File && source.type.startsWith('image/') ? source : undefined),
     weight: source instanceof File ? source.size + 1 : 1,
     sent: 0,
@@ -154,6 +157,7 @@ function next(): void {
   void run(upload).finally(() => {
     running--
     next()
+    void copyNew()
   })
   next()
 }
@@ -241,7 +245,9 @@ function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { 
   stored.add(upload)
   show(row, 'stored', words.stored)
   const link = { url, name, isImage, expiresAt }
-  showLink(row, link)
+  const isHeic = /^image\/hei[cf]/.test(type)
+  showLink(row, link, ...(isHeic ? offerJpeg(upload) : []))
+  if (isHeic) part(row, '.detail').append(' ', words.heic)
   if (size !== undefined) {
     const given = source instanceof File ? showSize(source.size) : ''
     const about = [given, showSize(size)].filter((text, at, all) => text && text !== all[at + 1])
@@ -251,6 +257,24 @@ function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { 
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
+/** A button that uploads a HEIC as JPEG, if the destination converts images on request. */
+function offerJpeg({ source, name, query }: Upload): HTMLElement[] {
+  if (!allowedOptions().includes('format')) return []
+  const options = new URLSearchParams(query)
+  options.set('format', 'jpeg')
+  const press = () => list.prepend(addOne(source, options))
+  return [makeButton(words.asJpeg, name, press)]
+}
+
+/** Copies the links of the uploads that were added together, once the last of them is done. */
+async function copyNew(): Promise<void> {
+  if (!autoCopy.checked || running + waiting.length + unsent.size > 0) return
+  const links = batch.filter(upload => stored.has(upload)).map(({ row }) => linkOf(row))
+  if (links.length === 0) return
+  const isCopied = await write(links.join('\n'))
+  announce(isCopied ? fill(words.autoCopied, { count: links.length }) : words.copyFailed)
+}
+
 function count(): void {
   // The list only has rows of `makeRow`.
   const rows = [...list.children] as HTMLElement[]
@@ -258,6 +282,8 @@ function count(): void {
 }
 
 export function setUpList(): void {
+  autoCopy.checked = savedChoices().autoCopy === true
+  autoCopy.addEventListener('change', () => saveChoice({ autoCopy: autoCopy.checked }))
   setUpFormats()
   addEventListener('beforeunload', event => {
     if (running + waiting.length + unsent.size > 0) event.preventDefault()

@@ -16,7 +16,8 @@ export async function copyText(text: string, button: HTMLButtonElement, source?:
   }, 1500)
 }
 
-async function write(text: string): Promise<boolean> {
+/** @returns whether the clipboard has the text now */
+export async function write(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
     return true
@@ -42,7 +43,7 @@ function writeBySelection(text: string): boolean {
 /** Adds a copy button to every example. */
 export function addCopyButtons(): void {
   for (const block of document.querySelectorAll<HTMLElement>('.copy')) {
-    const title = block.closest('section')?.querySelector('h2, h1')?.textContent ?? ''
+    const title = block.closest('details')?.querySelector('h2')?.textContent ?? ''
     const example = findTitle(block) ?? title
     const code = block.querySelector('code')
     if (!code) continue

@@ -1,6 +1,10 @@
+import { isLocalUrl } from '../editors.ts'
+import { prose } from '../html.ts'
+import { type Format, formatLink, type Link } from '../links.ts'
 import { copyText } from './copy.ts'
-import { type Format, formatLink, type Link } from './links.ts'
+import { showQrCode } from './qr.ts'
 import { part, setActions } from './row.ts'
+import { saveChoice, savedChoices } from './saved.ts'
 import { element, fill, makeButton, words } from './words.ts'
 
 const fieldset = element<HTMLFieldSetElement>('formats')
@@ -16,8 +20,9 @@ const TAIL = 16
 const refreshers = new Map<HTMLLIElement, () => void>()
 
 /** Shows the link of a row in the chosen format, with buttons to copy and open it. */
-export function showLink(row: HTMLLIElement, link: Link): void {
+export function showLink(row: HTMLLIElement, link: Link, ...buttons: HTMLElement[]): void {
   const { url, name, expiresAt } = link
+  showWhereLinksWork(url)
   const field = part(row, '.link')
   field.setAttribute('aria-label', fill(words.link, { name }))
   field.addEventListener('focus', () => getSelection()?.selectAllChildren(field))
@@ -33,8 +38,19 @@ export function showLink(row: HTMLLIElement, link: Link): void {
     expiresAt === undefined ? '' : fill(words.expires, { time: showTime(Date.parse(expiresAt)) })
   const copy = makeButton(words.copy, name, () => void copyText(linkOf(row), copy, field))
   // A destination without a URL prefix returns a path, which a browser can't open.
-  setActions(row, copy, ...(/^https?:/.test(url) ? [makeOpener(url, name)] : []))
+  const openers = /^https?:/.test(url)
+    ? [makeOpener(url, name), makeButton(words.qrCode, name, () => void showQrCode(url, name))]
+    : []
+  setActions(row, ...buttons, copy, ...openers)
   element('tools').hidden = false
+}
+
+/** Says that the links of this server work only on this machine, where that is so. */
+function showWhereLinksWork(url: string): void {
+  if (!isLocalUrl(url)) return
+  const note = element('local')
+  note.hidden = false
+  note.innerHTML = prose(fill(words.localLinks, { base: new URL(url).origin })).html
 }
 
 /** The link of a row, in the chosen format. */
@@ -47,7 +63,10 @@ export function showTime(time: number): string {
 }
 
 export function setUpFormats(): void {
+  const { format } = savedChoices()
+  for (const button of fieldset.querySelectorAll('input')) if (button.value === format) button.checked = true
   fieldset.addEventListener('change', () => {
+    saveChoice({ format: chosenFormat() })
     for (const [row, refresh] of refreshers)
       if (row.isConnected) refresh()
       else refreshers.delete(row)

@@ -1,9 +1,10 @@
+import type { Link } from '../links.ts'
 import { showLink, showTime } from './formats.ts'
 import { keyHeaders } from './key.ts'
-import type { Link } from './links.ts'
 import { makeRow, show, showThumbnail } from './row.ts'
 import { ROOT_PATH, urlOf } from './send.ts'
-import { announce, element, fill, words } from './words.ts'
+import { me } from './visitor.ts'
+import { announce, element, fill, titleOf, words } from './words.ts'
 
 interface StoredLink extends Link {
   /** Milliseconds since the epoch. */
@@ -53,7 +54,7 @@ export function setUpRecent(): void {
 export function refreshRecent(): void {
   asked.abort()
   asked = new AbortController()
-  const isServers = element('visitor').dataset['history'] !== undefined
+  const isServers = me?.visitor.admittedBy !== undefined && me.visitor.hasHistory
   if (isServers && details.open) void showServers(asked.signal)
   else showList(search(read()), isServers)
 }
@@ -90,7 +91,7 @@ async function fetchHistory(signal: AbortSignal): Promise<readonly StoredLink[] 
   try {
     const response = await fetch(urlOf(`history?${query}`), { headers: keyHeaders(), signal })
     const { success, result, code } = await response.json()
-    if (!success) return words.failures[code] ?? words.foreign
+    if (!success) return titleOf(code) ?? words.foreign
     // A successful response of the history has these fields (routes/history.ts).
     return (result as (Link & { time: string; contentType: string })[]).map(
       ({ time, contentType, ...rest }) => ({

@@ -1,4 +1,4 @@
-import { fill, words } from './words.ts'
+import { fill, titleOf, words } from './words.ts'
 
 /** The result of one upload. */
 export type Outcome =
@@ -100,8 +100,8 @@ function readResponse(status: number, text: string): Outcome {
   const { code = '', message = '' } = response.errors?.[0] ?? response
   const id = response.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: response.requestId })}`
   // The server's message about keys is written for programs.
-  if (code === 'unauthorized') return fail(words.failures[code] ?? '', '', words.keyHelp, code)
-  return fail(words.failures[code] ?? words.foreign, message, code + id, code)
+  if (code === 'unauthorized') return fail(titleOf(code) ?? '', '', words.keyHelp, code)
+  return fail(titleOf(code) ?? words.foreign, message, code + id, code)
 }
 
 function parse(text: string): ResponseBody | undefined {

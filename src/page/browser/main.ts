@@ -1,23 +1,45 @@
-import { setUpChoices, showAllowed } from './choices.ts'
+import { setUpChoices } from './choices.ts'
 import { addCopyButtons } from './copy.ts'
 import { setUpKey } from './key.ts'
 import { refreshRecent, setUpRecent } from './recent.ts'
-import { add, addRejected, retryRejected, setUpList } from './uploads.ts'
+import * as uploads from './uploads.ts'
+import { askServer } from './visitor.ts'
 import { element, words } from './words.ts'
 
 addCopyButtons()
 setUpChoices()
-setUpKey(() => {
-  showAllowed()
-  refreshRecent()
-  retryRejected()
-})
-setUpList()
+setUpKey(() => void update(true))
+uploads.setUpList()
 setUpRecent()
+openTarget()
+addEventListener('hashchange', openTarget)
+
+/** Files wait for the server's first response: the destination and the size limit depend on the visitor. */
+const ready = update()
+
+async function update(isOwnKey = false): Promise<void> {
+  const isAdmitted = await askServer(isOwnKey)
+  openTarget()
+  refreshRecent()
+  if (isAdmitted) uploads.retryRejected()
+}
+
+/** Opens the section that the URL points into. */
+function openTarget(): void {
+  const section = document.getElementById(location.hash.slice(1))?.closest('details')
+  if (!section || section.open) return
+  section.open = true
+  document.getElementById(location.hash.slice(1))?.scrollIntoView()
+}
+
+async function add(...sources: readonly (File | URL)[]): Promise<void> {
+  await ready
+  uploads.add(...sources)
+}
 
 const files = element<HTMLInputElement>('files')
 files.addEventListener('change', () => {
-  add(...(files.files ?? []))
+  void add(...(files.files ?? []))
   files.value = ''
 })
 
@@ -25,7 +47,7 @@ element('url').addEventListener('submit', event => {
   event.preventDefault()
   const field = element<HTMLInputElement>('url-text')
   if (addUrl(field.value)) field.value = ''
-  else addRejected(field.value, words.badUrl)
+  else uploads.addRejected(field.value, words.badUrl)
 })
 
 document.addEventListener('paste', event => {
@@ -57,9 +79,9 @@ function addTransfer(data: DataTransfer): boolean {
     file: item.getAsFile(),
     isFolder: item.webkitGetAsEntry()?.isDirectory,
   }))
-  add(...dropped.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
+  void add(...dropped.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
   for (const { file, isFolder } of dropped)
-    if (isFolder) addRejected(file?.name ?? '', words.folder, words.folderHelp)
+    if (isFolder) uploads.addRejected(file?.name ?? '', words.folder, words.folderHelp)
   if (items.length > 0) return true
   const [line = ''] = (data.getData('text/uri-list') || data.getData('text/plain')).trim().split('\n')
   return addUrl(line)
@@ -68,6 +90,6 @@ function addTransfer(data: DataTransfer): boolean {
 function addUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) return false
-  add(url)
+  void add(url)
   return true
 }

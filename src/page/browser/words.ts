@@ -1,7 +1,15 @@
-import type { ScriptWords } from '../script-words.ts'
+import { en } from '../words-en.ts'
 
-/** The texts of the script, which the document contains in its own language. */
-export const words: ScriptWords = JSON.parse(document.body.dataset['words'] ?? '{}')
+/** All texts of the page in the language of the document. */
+export const texts = document.documentElement.lang === 'en' ? en : (await import('../words-zh.ts')).zh
+
+/** The texts of the script. */
+export const words = texts.script
+
+/** The title of a failure with this error code. Undefined for codes that this page does not know. */
+export function titleOf(code: string): string | undefined {
+  return (words.failures as Readonly<Record<string, string>>)[code]
+}
 
 /** Fills in placeholders such as `{name}`. */
 export function fill(text: string, values: Readonly<Record<string, string | number>>): string {
