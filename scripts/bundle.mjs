@@ -12,7 +12,8 @@ const ENTRIES = {
   index: 'build/index.js',
   provider: 'build/providers/kit.js',
   'provider-tests': 'build/provider-tests/index.js',
-  playwright: 'build/client/playwright/index.js',
+  client: 'build/client/index.js',
+  playwright: 'build/cli/playwright.js',
   'picture-process': 'build/pictures/child.js',
   'note-reader': 'build/client/notes/reader-thread.js',
 }

@@ -73,7 +73,7 @@ const RUN_BY = new Map([
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
-/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/client/playwright.test.ts. */
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/cli/playwright.test.ts. */
 const KIND =
   /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
 

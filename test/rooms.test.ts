@@ -53,7 +53,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   '@lezer/markdown': 'client',
   parse5: 'client',
   vitest: 'provider-tests',
-  '@playwright/test': 'client',
+  '@playwright/test': 'cli',
 }
 
 const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })

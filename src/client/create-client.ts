@@ -203,7 +203,7 @@ function batchesOf(entries: readonly Entry[]): Numbered[][] {
   for (const numbered of entries.entries()) {
     const [, { kind, size, folder }] = numbered
     const last = batches.at(-1)
-    const isSmall = kind === 'file' && size <= SMALL_BYTES
+    const isSmall = (kind === 'file' || kind === 'bytes') && size <= SMALL_BYTES
     if (isSmall && last && size <= room && last.length < TOGETHER && last[0]?.[1].folder === folder) {
       last.push(numbered)
       room -= size

@@ -1,3 +1,4 @@
+import { messageOf } from '../../errors.ts'
 import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { findSource } from './find-source.ts'
 import { isOfJob, type TokenContext, TokenError, type TokenSource } from './token-source.ts'
@@ -58,12 +59,20 @@ export function openTokens(
   return optional
 }
 
+/** The token that a program passes, or what gets it. */
 function ownSource(token: NonNullable<Credentials['token']>): TokenSource {
   const isRenewable = typeof token === 'function'
   return {
     name: 'the option "token"',
     isRenewable,
-    fetch: async signal => (isRenewable ? token(signal) : token),
+    async fetch(signal) {
+      try {
+        return isRenewable ? await token(signal) : token
+      } catch (error) {
+        signal.throwIfAborted()
+        throw new TokenError(`The option "token" returned no token: ${messageOf(error)}.`)
+      }
+    },
   }
 }
 

@@ -1,23 +1,17 @@
-import { spawn } from 'node:child_process'
-import {
-  appendFileSync,
-  closeSync,
-  constants,
-  copyFileSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
-import { extname, join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
+import { appendFileSync, closeSync, constants, openSync } from 'node:fs'
+import { extname } from 'node:path'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
-import { messageOf } from '../../errors.ts'
-import { PACKAGE_FOLDER } from '../../package.ts'
-import { addressIn, formatLink } from '../../page/links.ts'
-import { isLink, oneLine, toMarkdown } from '../../safe-text.ts'
+import { toEntry } from '../client/index.ts'
+import type { Result } from '../client/result.ts'
+import { uploadAll } from '../client/uploads.ts'
+import { messageOf } from '../errors.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
+import { addressIn, formatLink } from '../page/links.ts'
+import { oneLine, toMarkdown } from '../safe-text.ts'
+import { readChoice } from '../uploader/destinations.ts'
+import { describeUnreachable } from './repeat.ts'
+import { createTerminal, type Terminal } from './terminal.ts'
+import { withUploads } from './with-uploads.ts'
 
 /** Options of the reporter: `['upload-server/playwright', { … }]`. */
 export interface UploadReporterOptions {
@@ -62,13 +56,9 @@ interface UploadedAttachment extends Attachment {
   readonly error?: string
 }
 
-const PROGRAM = fileURLToPath(new URL('bin/upload-server.js', PACKAGE_FOLDER))
 /** Does not follow a symlink instead of the summary file. Windows has no such flag. */
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW
-/** Maximum number of files on one command line, which Windows limits to 32,767 characters. */
-const FILES_AT_ONCE = 80
-
 /** Uploads the attachments of failed Playwright tests at the end of the run, and prints their links. */
 export default class UploadReporter implements Reporter {
   readonly #options: UploadReporterOptions
@@ -104,17 +94,7 @@ export default class UploadReporter implements Reporter {
 
   async onEnd(): Promise<{ status?: FullResult['status'] } | undefined> {
     if (this.#attachments.length === 0) return undefined
-    const folder = mkdtempSync(join(tmpdir(), 'upload-server-playwright-'))
-    const uploaded: UploadedAttachment[] = []
-    try {
-      const end = performance.now() + (this.#options.timeoutMs ?? 300_000)
-      for (let start = 0; start < this.#attachments.length; start += FILES_AT_ONCE) {
-        const some = this.#attachments.slice(start, start + FILES_AT_ONCE)
-        uploaded.push(...(await upload(some, folder, this.#options, end - performance.now())))
-      }
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const uploaded = await upload(this.#attachments, this.#options)
     print(uploaded)
     const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
     if (summary) append(summary, toSummary(uploaded))
@@ -134,75 +114,49 @@ function slug(text: string): string {
   return words.join('-').slice(0, 80).toWellFormed() || 'attachment'
 }
 
-/** Uploads with the command `upload` in a child process, which retries transient failures and keeps the order. */
+/** Uploads through the server, or with the configuration of upload-server. No error ends the run. */
 async function upload(
   attachments: readonly Attachment[],
-  folder: string,
   options: UploadReporterOptions,
-  timeoutMs: number,
 ): Promise<UploadedAttachment[]> {
-  const ready: { attachment: Attachment; file: string }[] = []
-  const failed = new Map<Attachment, string>()
-  for (const attachment of attachments) {
-    const { source, fileName } = attachment
-    try {
-      const file = join(mkdtempSync(join(folder, 'x')), fileName)
-      if (typeof source === 'string') copyFileSync(source, file)
-      else writeFileSync(file, source)
-      ready.push({ attachment, file })
-    } catch (error) {
-      failed.set(attachment, messageOf(error))
-    }
-  }
-  const { server, tokenFrom, config, destination, picbed, configName, path } = options
-  const named = {
-    server,
-    'token-from': tokenFrom,
-    config,
-    destination,
-    picbed,
-    'config-name': configName,
-    path,
-  }
-  const flags = Object.entries(named).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}=${value}`],
-  )
-  const args = [PROGRAM, 'upload', '--format=json', ...flags, '--', ...ready.map(({ file }) => file)]
-  const env = { ...process.env, ...(options.key !== undefined && { UPLOAD_SERVER_KEY: options.key }) }
-  const results = ready.length === 0 ? [] : await run(args, env, Math.max(1, Math.ceil(timeoutMs)))
-  const found = new Map(ready.map(({ attachment }, index) => [attachment, results[index]]))
-  return attachments.map(attachment => {
-    const { url, error = failed.get(attachment) ?? 'upload-server printed no result' } =
-      found.get(attachment) ?? {}
-    return { ...attachment, ...(isLink(url) ? { url } : { error }) }
-  })
-}
-
-/** Runs the command. @returns its result for each file, or the same error for all */
-async function run(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  timeout: number,
-): Promise<{ url?: string; error?: string }[]> {
-  const child = spawn(process.execPath, args, { env, timeout, stdio: ['ignore', 'pipe', 'pipe'] })
-  const ended = new Promise<string>(resolve => {
-    child.on('error', error => resolve(error.message))
-    child.on('close', (_, signal) =>
-      resolve(signal === null ? '' : `the upload did not finish within the time limit`),
-    )
-  })
-  const [stdout, stderr, reason] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  const { key = process.env['UPLOAD_SERVER_KEY'], timeoutMs = 300_000, path } = options
+  const { env, platform, stdin, stdout, stderr } = process
+  const host = { env, platform, stdin, stdout, stderr, cwd: () => process.cwd() }
+  const terminal = createTerminal(host, () => new AbortController().signal)
+  const limit = beginTimeLimit(timeoutMs, new AbortController().signal, () => new Error(TOO_LATE))
+  const sent = { ...options, ...readChoice(options), key }
   try {
-    return JSON.parse(stdout)
-  } catch {
-    return args.map(() => ({
-      error: reason || withoutCommands(stderr).trim() || 'upload-server printed no error',
-    }))
+    const results = await withUploads(sent, terminal, {}, async uploads => {
+      const entries = await Promise.all(attachments.map(one => toEntry(sourceOf(one), terminal)))
+      const results = await uploadAll(
+        uploads,
+        entries.map(one => (path === undefined ? one : { ...one, folder: path })),
+        limit.signal,
+      )
+      const dead = await uploads.explainUnreachable()
+      if (dead !== undefined) terminal.note(describeUnreachable(dead, options, terminal))
+      return results
+    })
+    return attachments.map((one, index) => ({ ...one, ...outcomeOf(results[index], terminal) }))
+  } catch (error) {
+    return attachments.map(one => ({ ...one, error: terminal.mask(messageOf(error)) }))
+  } finally {
+    limit.end()
   }
 }
 
-/** Removes the workflow commands of GitHub, which contain what they mask. */
-const withoutCommands = (text: string) => text.replace(/^::.*\r?\n?/gm, '')
+const TOO_LATE = 'the upload did not finish within the time limit'
+
+const sourceOf = ({ source, fileName }: Attachment) =>
+  typeof source === 'string' ? { path: source, name: fileName } : { content: source, name: fileName }
+
+function outcomeOf(
+  { url, error = '', code }: Partial<Result> = {},
+  { mask }: Terminal,
+): Pick<UploadedAttachment, 'url' | 'error'> {
+  if (url !== undefined) return { url }
+  return { error: code === 'interrupted' ? TOO_LATE : mask(error) }
+}
 
 function append(file: string, text: string): void {
   const summary = openSync(file, APPEND)

@@ -1,4 +1,4 @@
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -107,4 +107,21 @@ it('says why nothing was uploaded, and fails the run where that is wanted', asyn
   expect(stdout).toContain('it refuses connections')
   expect(summary).toContain('- ❌ a: ')
   expect(exitCode).toBe(1)
+})
+
+it('uploads without a server by the configuration in "config"', async () => {
+  const directory = await makeDirectory()
+  const config = join(directory, 'here.json')
+  const providers = {
+    local: { Default: { directory: join(directory, 'files'), urlPrefix: 'https://img.example' } },
+  }
+  await writeFile(config, JSON.stringify({ providers }))
+  const test = `test('x', async ({}, info) => {
+    for (let i = 0; i < 90; i++) await info.attach('a' + i, { body: 'GIF89a' + i, contentType: 'image/gif' })
+  })`
+  const { stdout, links } = await runTests(test, { config, tests: 'all', path: 'shots' }, {}, 0)
+  expect(stdout).toContain('Attachments: 90 of 90 uploaded')
+  expect(new Set(links).size).toBe(90)
+  const stored = await readdir(join(directory, 'files'), { recursive: true })
+  expect(stored.filter(name => name.endsWith('.gif'))).toHaveLength(90)
 })

@@ -1,0 +1,91 @@
+import { resolve } from 'node:path'
+import { createGrowingMask } from '../mask.ts'
+import type { Context } from './context.ts'
+import { type ClientOptions, type ClientUpload, createClient as createOwnClient } from './create-client.ts'
+import { type Entry, findEntries, NO_FILES } from './entries.ts'
+import { isWebAddress } from './reports/format.ts'
+import type { Uploaded } from './uploads.ts'
+
+export type { ClientOptions, ClientUpload, Uploaded }
+
+/** What to upload: the path of a file or an http(s) URL, a file under another name, or bytes. */
+export type Upload =
+  | string
+  | { readonly path: string; readonly name?: string }
+  | { readonly content: Uint8Array; readonly name: string }
+
+/** Options of `createClient` for programs. */
+export interface ProgramOptions extends ClientOptions {
+  /** Environment with the outbound proxies (`HTTPS_PROXY`, `NO_PROXY`) and the variables of the CI job. Default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** Called with warnings, such as that the upload key is sent without encryption. Default: they are dropped. */
+  readonly onWarning?: (message: string) => void
+}
+
+/** A client of one running server, for programs. */
+export interface Client {
+  /**
+   * Uploads files with parallel requests, and retries transient failures. Yields each result when it is known, in any order:
+   * `index` is the position in `uploads`. A file that can't be stored is a result with `error`, not an exception.
+   *
+   * @param signal aborts what is in progress; what has no result yet gets none
+   */
+  upload(
+    uploads: Iterable<Upload>,
+    options?: ClientUpload,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uploaded, void>
+  /**
+   * Completes an upload whose post-upload steps failed: a result with `finalizationId`.
+   *
+   * @returns the URLs of its files
+   * @throws Error with the message of the server
+   */
+  finalize(id: string, signal?: AbortSignal): Promise<readonly string[]>
+  /** Closes the connections. Without it, idle ones keep the process alive for up to 5 minutes. */
+  close(): void
+}
+
+/**
+ * Creates a client of a running upload server.
+ *
+ * @throws TypeError if `server` is not a URL
+ */
+export function createClient(options: ProgramOptions): Client {
+  const { env = process.env, onWarning = () => {} } = options
+  const context: Context = {
+    ...createGrowingMask(),
+    env,
+    platform: process.platform,
+    cwd: process.cwd(),
+    get stdin() {
+      return process.stdin
+    },
+    note: onWarning,
+    maskInJobLog() {},
+  }
+  const client = createOwnClient(options, context)
+  return {
+    async *upload(uploads, upload = {}, signal = new AbortController().signal) {
+      const entries = await Promise.all([...uploads].map(one => toEntry(one, context)))
+      yield* client.upload(entries, upload, signal)
+    },
+    finalize: (id, signal = new AbortController().signal) => client.finalize(id, signal),
+    close: client.close,
+  }
+}
+
+/** The entry of something that a program wants to upload. A folder or a missing file has a fault. */
+export async function toEntry(upload: Upload, context: Pick<Context, 'cwd' | 'platform'>): Promise<Entry> {
+  if (typeof upload === 'object' && 'content' in upload) {
+    const { name, content } = upload
+    return { kind: 'bytes', name, path: '', size: content.length, bytes: content, fileName: name }
+  }
+  const { path, name } = typeof upload === 'string' ? { path: upload, name: undefined } : upload
+  const found = await findEntries([path], { isLiteral: true, isTrusted: true }, context)
+  const entry = found.find(
+    one => isWebAddress(path) || (one.path === resolve(context.cwd, path) && one.fault !== NO_FILES.folder),
+  )
+  if (entry === undefined) return { kind: 'file', name: path, path, size: 0, fault: 'it is a folder' }
+  return name === undefined ? entry : { ...entry, fileName: name }
+}
