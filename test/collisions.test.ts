@@ -73,7 +73,7 @@ describe('in one request', () => {
       ['a.txt', 'the same'],
       ['a.txt', 'the same'],
     ])
-    expect(answer).toMatchObject({ success: false, errors: [{ code: 'delivery_failed' }] })
+    expect(answer).toMatchObject({ success: false, errors: [{ code: 'destination_failed' }] })
     expect(await contentsOf(answer.result)).toEqual(['the same'])
     expect(bucket.puts).toEqual(['a.txt', 'a.txt'])
   })

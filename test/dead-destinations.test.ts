@@ -81,7 +81,7 @@ it.each(['nowhere.invalid', 'closed'])('a failure names file, destination and re
   )
   for (const [i, type] of types.entries()) {
     const { status, code, message } = answers[i] as unknown as Record<string, unknown>
-    expect({ status, code }, type).toEqual({ status: 502, code: 'delivery_failed' })
+    expect({ status, code }, type).toEqual({ status: 502, code: 'destination_failed' })
     for (const named of ['a name', `${type}/away`, host]) expect(message, type).toContain(named)
     expect(message, type).toMatch(where === 'closed' ? /refuses connections/ : /hostname.* does not exist/)
     expect(message, type).toMatch(ADVICE)
@@ -101,7 +101,7 @@ it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async
     types.map(type => upload(`${app.url}/upload?picbed=${type}`, { 'a.png': 'a' })),
   )
   for (const [i, type] of types.entries()) {
-    expect(answers[i], type).toMatchObject({ status: 504, code: 'delivery_timeout' })
+    expect(answers[i], type).toMatchObject({ status: 504, code: 'destination_timeout' })
     // Of plain HTTP through an HTTP proxy nobody can tell which of the two is silent.
     const isTold = scheme === 'socks5' || type === 'sftp' || type === 'ftp'
     const said = isTold ? `the proxy "127.0.0.1:${dead.port}" did not respond` : 'through the proxy'
@@ -130,7 +130,7 @@ describe('limits.deliveryTimeoutMs', () => {
         types.map(type => upload(`${app.url}/upload?picbed=${type}`, { 'a.bin': content })),
       )
       for (const [i, type] of types.entries()) {
-        expect(answers[i], type).toMatchObject({ status: 504, code: 'delivery_timeout' })
+        expect(answers[i], type).toMatchObject({ status: 504, code: 'destination_timeout' })
         // One that hangs has no time left for another attempt; further connections clean up, and look what has arrived.
         expect(dead.get(type)!.accepted() - before[i]!, type).toBeLessThan(9)
       }
@@ -146,7 +146,7 @@ describe('limits.deliveryTimeoutMs', () => {
         limits: { deliveryTimeoutMs: 300, retries: 0 },
       },
     })
-    expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ code: 'delivery_timeout' })
+    expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ code: 'destination_timeout' })
   })
 
   it('is given to the fallback, too', async () => {

@@ -178,8 +178,8 @@ describe('the limits of a key', () => {
   it('types are told by the bytes, not by the name', async () => {
     const app = await startApp({ config: config({ types: ['image/*'] }) })
     const answer = await send(app.url, { 'a.png': 'text', 'b.txt': PNG })
-    expect(answer).toMatchObject({ status: 415, code: 'type_refused' })
-    expect(codes(answer)).toEqual(['type_refused'])
+    expect(answer).toMatchObject({ status: 415, code: 'type_forbidden' })
+    expect(codes(answer)).toEqual(['type_forbidden'])
     expect(answer.message).toContain('"a.png" is text/plain by its bytes. This client may upload image/*.')
     expect(await app.files()).toEqual([expect.stringMatching(/b-[0-9a-f]{8}\.png$/)])
   })
@@ -248,7 +248,7 @@ describe('the limits of a key', () => {
         headers: { 'X-Upload-Key': KEY },
         body: JSON.stringify({ list }),
       })
-      expect(codes(JSON.parse(body))).toEqual(['too_large', 'type_refused'])
+      expect(codes(JSON.parse(body))).toEqual(['too_large', 'type_forbidden'])
       expect(body).toMatch(/larger than 100 bytes .* fileSize of the client.*is text.plain by its bytes/)
     }
     expect(await app.files()).toEqual([])

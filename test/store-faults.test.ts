@@ -56,7 +56,7 @@ interface Refusal {
   readonly message: RegExp
 }
 
-const unavailable = (message: RegExp): Refusal => ({ status: 503, code: 'store_unavailable', message })
+const unavailable = (message: RegExp): Refusal => ({ status: 503, code: 'database_unavailable', message })
 
 async function fullDisk(context: TestContext, directory: string): Promise<Fault> {
   const disk = join(directory, 'disk')
@@ -136,7 +136,7 @@ async function start(directory: string, store: object, bucket?: StubBucket): Pro
 /** What the figures say of the store. */
 async function isUp(app: TestApp): Promise<string | undefined> {
   const figures = await (await fetch(`${app.url}/metrics`)).text()
-  return /^upload_server_store_up (\d)$/m.exec(figures)?.[1]
+  return /^upload_server_database_up (\d)$/m.exec(figures)?.[1]
 }
 
 const storedBy = async (app: TestApp) => (await app.files()).filter(path => path.startsWith('files/')).length

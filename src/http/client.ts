@@ -65,13 +65,13 @@ export interface HttpReply {
   readonly text: string
   /** The bytes that `text` was decoded from. */
   readonly bytes: Buffer
-  /** @throws UploadError `delivery_failed` if the response is not JSON */
+  /** @throws UploadError `destination_failed` if the response is not JSON */
   json(): unknown
 }
 
 /** Sends the requests of one destination over persistent connections. */
 export interface HttpClient {
-  /** @throws UploadError `delivery_failed`, retryable for transient statuses and network failures */
+  /** @throws UploadError `destination_failed`, retryable for transient statuses and network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
   close(): void
 }
@@ -127,7 +127,7 @@ async function sendOnce(
   const { method, body: content, maxReplyBytes } = request
   if (url.username !== '' || url.password !== '') {
     const message = `${url.host} was not contacted: the URL must not contain a user name or a password. Remove them.`
-    throw new UploadError('delivery_failed', message)
+    throw new UploadError('destination_failed', message)
   }
   signal.throwIfAborted()
   const over = new AbortController()
@@ -190,7 +190,7 @@ function parse(text: string, url: URL): unknown {
     return JSON.parse(text)
   } catch {
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `${url.host} returned a response that is not JSON: ${excerpt(text)}`,
     )
   }
@@ -220,7 +220,7 @@ function statusFailure({ status, headers }: HttpReply, text: string, url: URL): 
   const said =
     status >= 300 && status < 400 && where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(text)
   const retryAfterS = parseRetryAfter(headers['retry-after'])
-  return new UploadError('delivery_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
+  return new UploadError('destination_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
     retryable: isTransientStatus(status),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
@@ -244,7 +244,7 @@ function networkFailure(error: unknown, url: URL): UploadError {
     : isNoTls(code)
       ? `the TLS handshake failed (${code}); use http instead of https if the server does not use TLS`
       : (explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed'))
-  return new UploadError('delivery_failed', `${url.host} can't be reached: ${reason}.`, {
+  return new UploadError('destination_failed', `${url.host} can't be reached: ${reason}.`, {
     cause: error,
     retryable: !isUntrusted(code) && !isNoTls(code) && code !== 'ENOTFOUND',
   })

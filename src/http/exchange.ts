@@ -143,7 +143,7 @@ export function exchange(
 /**
  * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
  *
- * @throws UploadError `delivery_failed`
+ * @throws UploadError `destination_failed`
  */
 async function decompress(
   bytes: Buffer,
@@ -167,7 +167,7 @@ async function decompress(
     cause = error
   }
   const message = `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed. Turn off compression at the server or its proxy.`
-  throw new UploadError('delivery_failed', message, { cause })
+  throw new UploadError('destination_failed', message, { cause })
 }
 
 function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {

@@ -9,7 +9,7 @@ import { systemCode, UploadError } from '../errors.ts'
  *
  * @param files PEM certificates by the names of their settings
  * @returns undefined when there is no file: Node's own is as good then
- * @throws UploadError `delivery_failed`, whose message is the end of a sentence
+ * @throws UploadError `destination_failed`, whose message is the end of a sentence
  */
 export async function readTrust(
   files: Readonly<Record<string, string | undefined>>,
@@ -23,7 +23,7 @@ export async function readTrust(
       own.push(text)
     } catch (cause) {
       const reason = systemCode(cause) ?? 'it contains no PEM certificate'
-      throw new UploadError('delivery_failed', `"${setting}" cannot be read (${reason})`, { cause })
+      throw new UploadError('destination_failed', `"${setting}" cannot be read (${reason})`, { cause })
     }
   }
   return own.length === 0 ? undefined : createSecureContext({ ca: [...rootCertificates, ...own] })

@@ -17,7 +17,7 @@ export function installCommand(name: string): string {
  * Loads a package that npm may have left out (`npm install --omit=optional`).
  *
  * @param load imports the package by a literal name, so that its types are known
- * @throws UploadError `delivery_failed`, whose message is the end of a sentence and says what to install
+ * @throws UploadError `destination_failed`, whose message is the end of a sentence and says what to install
  */
 export async function importOptional<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
@@ -26,7 +26,7 @@ export async function importOptional<T>(name: string, load: () => Promise<T>): P
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
     if (!isMissing) throw error
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `it needs the package "${name}", which is not installed. Run "${installCommand(name)}" where upload-server is installed`,
       { cause: error },
     )

@@ -25,7 +25,7 @@ export interface ChangeDeps {
  * or to gain.
  *
  * @throws UploadError `source_failed` for an image that can't be read or takes too long, `overloaded` for one that was
- *   queued for too long, `too_large` for one with too many pixels, `delivery_failed` if sharp is not installed
+ *   queued for too long, `too_large` for one with too many pixels, `destination_failed` if sharp is not installed
  */
 export async function changePicture(
   payload: Payload,

@@ -37,7 +37,7 @@ export function needsDecoder(sharp: SharpModule): boolean {
  * Converts a HEIC file to a PNG, upright and with its color profile, without other metadata.
  *
  * @param icc color profile. Undefined if there is none
- * @throws UploadError `delivery_failed` if its package is not installed; Error if it is not a HEIC file
+ * @throws UploadError `destination_failed` if its package is not installed; Error if it is not a HEIC file
  */
 export async function heicToPng(
   sharp: SharpModule,

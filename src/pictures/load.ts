@@ -11,7 +11,7 @@ const BETWEEN = 'VipsForeignLoadPng'
 /** Formats of files that the configuration names. */
 export const TRUSTED_LOADERS = [...new Set(Object.values(LOADERS)), 'VipsForeignLoadSvg']
 
-/** Loads sharp, without its cache. @throws UploadError `delivery_failed` if it is not installed */
+/** Loads sharp, without its cache. @throws UploadError `destination_failed` if it is not installed */
 export const loadSharp = once(async (): Promise<SharpModule> => {
   const sharp = await loadLibrary('sharp', async () => (await import('sharp')).default)
   sharp.cache(false)
@@ -28,13 +28,13 @@ export function allowLoaders(sharp: SharpModule, loaders: readonly string[]): vo
   sharp.unblock({ operation: [BETWEEN, ...loaders] })
 }
 
-/** Loads a package for images. @throws UploadError `delivery_failed` if it is not installed */
+/** Loads a package for images. @throws UploadError `destination_failed` if it is not installed */
 export async function loadLibrary<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await importOptional(name, load)
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     const { message, cause } = error
-    throw new UploadError('delivery_failed', `The server can't process images: ${message}.`, { cause })
+    throw new UploadError('destination_failed', `The server can't process images: ${message}.`, { cause })
   }
 }

@@ -72,7 +72,7 @@ async function start(): Promise<ChildProcess> {
   } catch (error) {
     const reason = systemCode(error) ?? String(error)
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `The server can't process images: the worker process could not be started (${reason}).`,
       { cause: error },
     )

@@ -79,7 +79,7 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
   } catch (error) {
     const reason = messageOf(error)
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `The watermark can't be drawn (pictures.watermark): ${reason}.`,
       {
         cause: error,

@@ -36,7 +36,8 @@ export async function expectOneWhole(setup: ContractSetup, key: string, put: Put
   const puts = await Promise.allSettled(objects.map(object => put(object)))
   const lostPuts = puts.filter(one => one.status === 'rejected')
   if (setup.target.traits?.atomic) expect(lostPuts).toEqual([])
-  for (const lost of lostPuts) expect(lost.reason).toMatchObject({ code: 'delivery_failed', retryable: true })
+  for (const lost of lostPuts)
+    expect(lost.reason).toMatchObject({ code: 'destination_failed', retryable: true })
   const stored = puts.find(one => one.status === 'fulfilled')?.value
   if (stored === undefined) expect.fail('none was stored')
   const found = await setup.fetch(stored)
@@ -176,7 +177,7 @@ export async function putTogether(
 
 export async function expectKeyRefused(target: Target, key: string): Promise<void> {
   const { signal } = new AbortController()
-  const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
+  const refusal = { code: 'destination_failed', message: expect.stringContaining('cannot be stored') }
   await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
   if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
   if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)

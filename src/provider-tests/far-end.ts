@@ -50,7 +50,7 @@ export async function expectUnreachable({ open }: FarEnd, object: UploadObject):
   ]
   for (const operation of operations) {
     const error = await operation().then(() => expect.fail('nothing listens there'), returnError)
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expectMessage(error, object.key)
   }
   await expectCheckRefused(target)

@@ -188,5 +188,5 @@ async function requestKeys(
 }
 
 function failure(message: string, retryable = false): UploadError {
-  return new UploadError('delivery_failed', message, { retryable })
+  return new UploadError('destination_failed', message, { retryable })
 }

@@ -240,5 +240,5 @@ function open(options: Options, deps: ProviderDeps): Target {
 }
 
 function failure(message: string, retryable = false): UploadError {
-  return new UploadError('delivery_failed', message, { retryable })
+  return new UploadError('destination_failed', message, { retryable })
 }

@@ -202,7 +202,7 @@ function createFigures(registry: Registry) {
       registers,
     }),
     storeUp: new Gauge({
-      name: 'upload_server_store_up',
+      name: 'upload_server_database_up',
       help: '1, or 0 while uploads fail because the database cannot be written.',
       registers,
     }),

@@ -64,13 +64,13 @@ export function createReadyRoute(
 
 /** The status is always 503, also for a full disk. */
 async function problemOf(work: Promise<unknown>, what: string): Promise<UploadError | undefined> {
-  const tooLong = () => new UploadError('store_unavailable', `The ${what} does not respond in time.`)
+  const tooLong = () => new UploadError('database_unavailable', `The ${what} does not respond in time.`)
   try {
     await within(work, CHECK_MS, tooLong)
     return undefined
   } catch (error) {
     const message = error instanceof UploadError ? error.message : `The ${what} does not work.`
-    return new UploadError('store_unavailable', message, { retryAfterS: 5, cause: error })
+    return new UploadError('database_unavailable', message, { retryAfterS: 5, cause: error })
   }
 }
 

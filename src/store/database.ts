@@ -9,7 +9,7 @@ export interface Database {
   /**
    * Runs a transaction. It is repeated if another one was in its way, so `work` must change nothing else.
    *
-   * @throws UploadError `store_unavailable`, `insufficient_storage`, `shutting_down`
+   * @throws UploadError `database_unavailable`, `insufficient_storage`, `shutting_down`
    */
   tx<T>(work: (db: Db) => Promise<T>): Promise<T>
   /** Why the last write failed. Undefined if it succeeded, or there was none. A full disk can still be read. */
@@ -33,7 +33,7 @@ export interface Connection extends Pick<Database, 'read' | 'tx' | 'close'> {}
 const PAUSE_MS = 15
 /** Default of the time to wait for a database that another program has locked. */
 const PATIENCE_MS = 3000
-const FAULTS: readonly ErrorCode[] = ['store_unavailable', 'insufficient_storage']
+const FAULTS: readonly ErrorCode[] = ['database_unavailable', 'insufficient_storage']
 
 /**
  * A database that is opened at its first use. If that fails, the next use tries again, so that a server can start without it.
@@ -86,7 +86,7 @@ export function createDatabase(engine: Engine, patienceMs = PATIENCE_MS): Databa
 
 /** An operator has to fix it, which can take a while. It is still right for a client to wait and retry. */
 export function storeUnavailable(message: string, cause?: unknown): UploadError {
-  return new UploadError('store_unavailable', message, { cause, retryAfterS: 5 })
+  return new UploadError('database_unavailable', message, { cause, retryAfterS: 5 })
 }
 
 function closed(): UploadError {

@@ -34,7 +34,7 @@ export const loadPg = once(() => import('pg'))
  *
  * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
  * @param queryTimeoutMs time limit of a query if the URL has none. Default 5 s
- * @throws UploadError `store_unavailable` if `pg` is not installed
+ * @throws UploadError `database_unavailable` if `pg` is not installed
  */
 export function openPostgres(
   url: string,

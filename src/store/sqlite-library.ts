@@ -14,7 +14,7 @@ export function sqliteModule(ofNode = process.versions['sqlite'] ?? ''): string 
   return isSound(ofNode) ? 'node:sqlite' : PACKAGE
 }
 
-/** @throws UploadError `store_unavailable` if the package is missing */
+/** @throws UploadError `database_unavailable` if the package is missing */
 export function loadSqlite(name = sqliteModule()): SqliteLibrary {
   if (name !== PACKAGE) return withoutExperimentalWarning(() => createRequire(import.meta.url)(name))
   try {
@@ -27,7 +27,7 @@ export function loadSqlite(name = sqliteModule()): SqliteLibrary {
   }
 }
 
-/** Node may run with another SQLite than it was built with. @throws UploadError `store_unavailable` */
+/** Node may run with another SQLite than it was built with. @throws UploadError `database_unavailable` */
 export function assertSound(version: string): void {
   if (isSound(version)) return
   throw storeUnavailable(

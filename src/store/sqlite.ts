@@ -28,7 +28,7 @@ export interface SqliteOptions {
  * survives the end of the process. After a power failure, the last commits may be lost, but the file is intact
  * (`synchronous = NORMAL`). Once the file is moved, removed or replaced, every use fails.
  *
- * @throws UploadError `store_unavailable` if SQLite is not installed
+ * @throws UploadError `database_unavailable` if SQLite is not installed
  */
 export function openSqlite(path: string, options: SqliteOptions = {}): Database {
   const { library = loadSqlite(), use = 'create', patienceMs } = options

@@ -148,7 +148,7 @@ async function storeAtMirror(
 
 function mirrorFailed({ wanted }: Planned, mirror: string, error: unknown): UploadError {
   const reason = messageOf(error)
-  const code = error instanceof UploadError ? error.code : 'delivery_failed'
+  const code = error instanceof UploadError ? error.code : 'destination_failed'
   const { key, destination } = wanted[0] as Wanted
   const message = `"${key}" was not stored at ${mirror}, the required mirror of ${destination}: ${reason}`
   return new UploadError(code, message, { cause: error })

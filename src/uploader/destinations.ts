@@ -230,11 +230,11 @@ function listIds(list: readonly DestinationName[]): string {
   return list.map(one => `"${idOf(one)}"`).join(', ') || 'none'
 }
 
-/** @throws UploadError `path_not_allowed` for a destination whose object keys contain no `{path}` */
+/** @throws UploadError `path_forbidden` for a destination whose object keys contain no `{path}` */
 export function assertTakesPath(destination: Destination): void {
   if (destination.takesPath) return
   throw new UploadError(
-    'path_not_allowed',
+    'path_forbidden',
     `Requests can't choose a folder at ${idOf(destination)}: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
   )
 }

@@ -9,7 +9,7 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   const id = idOf(destination)
   if (!expiry) {
     throw new UploadError(
-      'expiry_not_allowed',
+      'expiry_forbidden',
       `Files at ${id} never expire: "expires" needs an "expiry" in its configuration, such as { "default": "never", "max": "90d" }.`,
     )
   }
@@ -19,7 +19,7 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   if (until === undefined && expiry.default === 'never') return
   if (expiry.max === undefined || (until !== undefined && until <= now + expiry.max)) return
   throw new UploadError(
-    'expiry_not_allowed',
+    'expiry_forbidden',
     `The maximum "expires" at ${id} is ${showDuration(expiry.max)}. Set that or less.`,
   )
 }

@@ -83,12 +83,12 @@ export type Outcome =
   | ({ readonly ok: true } & StoredFile)
   | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }
 
-/** Checks the media type of a file. @throws UploadError `type_refused` if the client may not upload it */
+/** Checks the media type of a file. @throws UploadError `type_forbidden` if the client may not upload it */
 export function assertType({ name, contentType }: Payload, { types = [] }: Caller): void {
   for (const allowed of types) {
     if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
     throw new UploadError(
-      'type_refused',
+      'type_forbidden',
       `${quoteFile(name)} is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
     )
   }

@@ -21,7 +21,7 @@ const LOOK_MS = 10_000
  *
  * @param retries number of retries
  * @param onPut gets each attempt, which may go on after the time limit
- * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
+ * @throws UploadError `destination_failed`, `destination_timeout`, `insufficient_storage`, or what the provider knows better
  */
 export async function sendObject(
   destination: Destination,

@@ -223,7 +223,7 @@ function toFile(
 
 function conflict(destination: Destination, key: string): ConflictError {
   return new ConflictError(
-    'delivery_failed',
+    'destination_failed',
     `"${key}" already exists at ${idOf(destination)}, and its onConflict is "error". Upload the file under another name.`,
   )
 }
@@ -233,5 +233,5 @@ function timedOut(destination: Destination, key: string, timeoutMs: number): Upl
   const { outgoing } = destination
   const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
   const message = `Could not store "${key}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
-  return new UploadError('delivery_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
+  return new UploadError('destination_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
 }

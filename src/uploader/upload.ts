@@ -256,7 +256,7 @@ const failure = (index: number, origin: string, error: unknown): Failure => ({
 
 function lost(): UploadError {
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     'Another upload has stored other content under the same object key, because this server did not run for a while. Try again.',
     { retryAfterS: 1 },
   )

@@ -3,7 +3,7 @@ import { UploadError } from '../../src/errors.ts'
 import { type RetryPolicy, retry } from '../../src/flow/retry.ts'
 
 const transient = (retryAfterS?: number) =>
-  new UploadError('delivery_failed', 'busy', {
+  new UploadError('destination_failed', 'busy', {
     retryable: true,
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
@@ -31,7 +31,7 @@ describe('a failure', () => {
   })
 
   it('for good is thrown at once', async () => {
-    const error = new UploadError('delivery_failed', 'no')
+    const error = new UploadError('destination_failed', 'no')
     expect(await run([error], { attempts: 5 })).toEqual({ attempts: 1, result: error })
     const other = new Error('no')
     expect(await run([other], { attempts: 5 })).toEqual({ attempts: 1, result: other })

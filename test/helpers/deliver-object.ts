@@ -11,7 +11,7 @@ export async function deliverObject(
   { timeoutMs, retries }: { readonly timeoutMs: number; readonly retries: number },
   ending = new AbortController().signal,
 ): Promise<Stored> {
-  const late = () => new UploadError('delivery_timeout', 'the time is up')
+  const late = () => new UploadError('destination_timeout', 'the time is up')
   const limit = beginTimeLimit(timeoutMs, ending, late)
   try {
     return await sendObject(destination, object, retries, limit)

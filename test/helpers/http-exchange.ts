@@ -111,7 +111,7 @@ export function describePreset(preset: Preset): void {
         await expect(put).resolves.toEqual({ url, ...(deleteUrl && { deleteUrl }) })
         return
       }
-      await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable })
+      await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable })
       await expect(put).rejects.toThrow(says)
       await expect(put).rejects.not.toThrow(/https?:/)
     })

@@ -108,7 +108,7 @@ describe('a failed status', () => {
   ])('%i: may be tried again: %s', async (status, retryable, message) => {
     const url = await listen((_req, res) => res.writeHead(status).end('no'))
     const sent = makeClient().send({ method: 'POST', url, body: 'x' }, signal)
-    await expect(sent).rejects.toMatchObject({ code: 'delivery_failed', retryable })
+    await expect(sent).rejects.toMatchObject({ code: 'destination_failed', retryable })
     await expect(sent).rejects.toThrow(message)
   })
 

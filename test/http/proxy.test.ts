@@ -147,7 +147,7 @@ describe('through tinyproxy', () => {
     const [proxy, plain, secure] = [await tinyproxy(LOGIN), await listen(echo), await listen(echo, true)]
     for (const { url, accepted } of [plain, secure]) {
       const error = await failureOf(clientBy(`http://${login}${proxy.host}`, secure.caFile).get(url))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       // Its answer to a tunnel is 401 in some versions.
       expect(error.message).toMatch(
         new RegExp(`can't be reached: the proxy "${proxy.host}" (${what} \\(407|refuses)`),

@@ -5,7 +5,7 @@ it('says what to install when a package was left out', async () => {
   const name = '@nobody/left-out'
   const missing = importOptional(name, () => import(/* @vite-ignore */ name))
   await expect(missing).rejects.toMatchObject({
-    code: 'delivery_failed',
+    code: 'destination_failed',
     retryable: false,
     message: `it needs the package "${name}", which is not installed. Run "npm install --omit=optional ${name}" where upload-server is installed`,
   })

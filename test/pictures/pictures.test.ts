@@ -580,7 +580,7 @@ describe('a watermark', () => {
     const [sans, mono] = await Promise.all(FONTS.map(async font => (await open(await inFont(font))).bytes))
     expect(sans?.equals(mono!)).toBe(false)
     const failed = await inFont(process.execPath)
-    expectFailure(failed, 502, 'delivery_failed')
+    expectFailure(failed, 502, 'destination_failed')
     expect(failed.message).toMatch(/not a TrueType or OpenType font/)
   })
 
@@ -593,7 +593,7 @@ describe('a watermark', () => {
     const server = await spawnServer(['--port', '0'], { directory, env: { FONTCONFIG_FILE: conf } })
     const picture = await plain(10, 10).png().toBuffer()
     const answer = await upload(`${await server.url}/upload`, { 'a.png': picture })
-    expectFailure(answer, 502, 'delivery_failed')
+    expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toContain('this machine has no font')
   })
 
@@ -612,7 +612,7 @@ describe('a watermark', () => {
   it('that is not there fails the upload, and says so', async () => {
     const app = await startWith({ watermark: { image: './nowhere.png' } })
     const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer())
-    expectFailure(answer, 502, 'delivery_failed')
+    expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toContain('pictures.watermark')
   })
 })
@@ -794,7 +794,7 @@ describe('without a package', () => {
   it('pictures say that sharp is to be installed, other files are stored', async () => {
     const url = await spawnWithout('sharp', { strip: true })
     const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
-    expectFailure(answer, 502, 'delivery_failed')
+    expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toMatch(
       /^The server can't process images: .*"npm install --omit=optional sharp @img\//,
     )
@@ -804,7 +804,7 @@ describe('without a package', () => {
   it('HEIC says that libheif-js is to be installed, other pictures are changed', async () => {
     const url = await spawnWithout('libheif-js', { format: 'webp', larger: true })
     const answer = await upload(`${url}/upload`, { 'a.heic': await readFile(HEIC) })
-    expectFailure(answer, 502, 'delivery_failed')
+    expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toMatch(
       /^The server can't process images: .*"npm install --omit=optional libheif-js"/,
     )

@@ -238,7 +238,7 @@ describe('ftp at ProFTPD', () => {
         async () => target.remove?.(key, never()),
       ]) {
         const error = await failureOf(work())
-        expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+        expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       }
       expect(await listFiles(server.directory)).toEqual(['b.bin'])
     },
@@ -266,7 +266,7 @@ describe('ftp at ProFTPD', () => {
     await mkdir(join(server.directory, 'locked'))
     await chmod(join(server.directory, 'locked'), 0o555)
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toMatch(/^Storing ".*" failed: "ftp\/Default" \(127\.0\.0\.1\) returned 550/)
     await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'folder', 'locked'])
     expect((await read('a.png')).toString()).toBe('file')
@@ -313,7 +313,7 @@ describe('ftp at ProFTPD', () => {
   it('says that nothing listens there, as passing', async () => {
     const own = await openForTest({ ...loginOf(server), port: await findFreePorts() })
     const error = await failureOf(own.put(objectOf('a.bin', Buffer.of(1)), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expect(error.message).toContain('it refuses connections')
   })
 })
@@ -374,7 +374,7 @@ describe('ftp at an FTP server with limits', () => {
     const target = await openForTest({ ...loginOf(server), directory: 'small' })
     await target.put(objectOf('a.bin', Buffer.from('before')), never())
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(4 * MIB)), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expect(error.message).toContain('returned 451')
     await expect.poll(() => listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
     expect(await readFile(join(server.directory, 'small/a.bin'), 'utf8')).toBe('before')
@@ -441,7 +441,7 @@ describe('ftp at a server that', () => {
   it('lost some of the bytes: says so as transient, and keeps its hands off the file', async () => {
     const { server, put } = await start({ SIZE: '213 4' })
     const error = await failureOf(put())
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expect(error.message).toContain('stored only 4 of 5 bytes')
     expect(server.commands.filter(command => command.startsWith('RN'))).toEqual([])
     await expect.poll(() => server.files.size).toBe(0)
@@ -454,7 +454,7 @@ describe('ftp at a server that', () => {
     const target = await openForTest(login, () => {})
     const object = objectOf('a.bin', Buffer.alloc(4 * MIB, 'a'))
     const error = await failureOf(target.put(object, never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expect(error.message).toContain('"ftp/Default" (127.0.0.1) can\'t be reached, or closed the connection')
     await target.put(object, never())
     expect(server.files.get('/a.bin')?.length).toBe(object.size)
@@ -472,21 +472,21 @@ describe('ftp at a server that', () => {
       'has no TLS',
       { AUTH: '502 What?' },
       { secure: 'explicit' },
-      'delivery_failed',
+      'destination_failed',
       false,
       'does not offer TLS',
     ],
-    ['is busy', { greeting: '421 Too many' }, {}, 'delivery_failed', true, 'returned 421 Too many'],
-    ['is closed', { USER: '530 Not now' }, {}, 'delivery_failed', false, 'returned 530 Not now'],
-    ['has no data port', { EPSV: '425 No', PASV: '425 No' }, {}, 'delivery_failed', true, '425 No'],
+    ['is busy', { greeting: '421 Too many' }, {}, 'destination_failed', true, 'returned 421 Too many'],
+    ['is closed', { USER: '530 Not now' }, {}, 'destination_failed', false, 'returned 530 Not now'],
+    ['has no data port', { EPSV: '425 No', PASV: '425 No' }, {}, 'destination_failed', true, '425 No'],
     ['is full', { STOR: '452 No space' }, {}, 'insufficient_storage', false, '452 No space'],
     ['has a quota', { STOR: '552 Quota' }, {}, 'insufficient_storage', false, '552 Quota'],
-    ['is in trouble', { STOR: '451 Oh no' }, {}, 'delivery_failed', true, '451 Oh no'],
+    ['is in trouble', { STOR: '451 Oh no' }, {}, 'destination_failed', true, '451 Oh no'],
     [
       'takes no such name',
       { STOR: '553 No' },
       {},
-      'delivery_failed',
+      'destination_failed',
       false,
       'the server does not accept this file name',
     ],
@@ -494,7 +494,7 @@ describe('ftp at a server that', () => {
       'cannot rename',
       { RNFR: '502 What?' },
       {},
-      'delivery_failed',
+      'destination_failed',
       false,
       'returned 502 What? (the server may be unable to rename files; then set "atomic" to false)',
     ],
@@ -502,7 +502,7 @@ describe('ftp at a server that', () => {
       'is a web page',
       { STOR: '550 <b>See</b> https://x.org' },
       {},
-      'delivery_failed',
+      'destination_failed',
       false,
       '550 See x.org',
     ],

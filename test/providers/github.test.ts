@@ -206,7 +206,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     referee.answerWith(({ method }) => (method === 'PUT' ? { status, body } : undefined))
     const error = await failureOf(target.put(objectOf('refused.txt', Buffer.from('x')), never()))
     expect(error.message).toMatch(message)
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(bodiesOf('PUT')).toHaveLength(1)
   })
 

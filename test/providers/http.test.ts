@@ -250,7 +250,7 @@ describe('what http sends', () => {
       secrets: { t: 'a\r\nX-Evil: 1' },
     })
     const put = target.put(PICTURE, never())
-    await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow('The header "x-token" can\'t be sent')
   })
 })
@@ -345,7 +345,7 @@ describe('where http finds the address', () => {
     const target = await open({ url: await serveReply(200, body), ...options })
     const put = target.put(PICTURE, never())
     if (typeof expected === 'string') return await expect(put).resolves.toEqual({ url: expected })
-    await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(expected)
     await expect(put).rejects.not.toThrow(/https?:\/\//)
   })
@@ -419,7 +419,7 @@ describe('what http counts as a failure', () => {
       ...options,
     })
     const put = target.put(PICTURE, never())
-    await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(/: too big\./)
   })
 
@@ -513,7 +513,7 @@ describe('http at a host that has trouble', () => {
     const server = createServer(() => {})
     const destination = await openDestination({ url: `http://127.0.0.1:${await listen(server)}` })
     const put = deliverObject(destination, PICTURE, { timeoutMs: 100, retries: 0 })
-    await expect(put).rejects.toMatchObject({ code: 'delivery_timeout' })
+    await expect(put).rejects.toMatchObject({ code: 'destination_timeout' })
     await new Promise(resolve => server.close(resolve))
   })
 
@@ -567,7 +567,7 @@ describe('http gives nothing away:', () => {
     const file = await copySxcu('now', { RequestURL: url })
     const app = await startApp({ config: { providers: { http: { x: { sxcu: file } } } } })
     const answer = await upload(`${app.url}/upload`, { 'a.png': BYTES })
-    expect(answer).toMatchObject({ status: 502, code: 'delivery_failed' })
+    expect(answer).toMatchObject({ status: 502, code: 'destination_failed' })
     expect(`${JSON.stringify(answer)} ${app.rawLog()}`).not.toMatch(/0123456789|a-long-password/)
   })
 })

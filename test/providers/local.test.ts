@@ -215,7 +215,7 @@ describe('keys that local refuses', () => {
   ])('%j', async key => {
     const { target, directory } = await openFresh()
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-    expect(error.code).toBe('delivery_failed')
+    expect(error.code).toBe('destination_failed')
     expect(error.message).not.toContain(directory)
     await expect(target.exists?.(key, never())).rejects.toThrow(UploadError)
     await expect(target.remove?.(key, never())).rejects.toThrow(UploadError)
@@ -619,7 +619,7 @@ describe('a folder that cannot be written', () => {
     ]) {
       const error = await failureOf(work())
       expect(error).toMatchObject({
-        code: 'delivery_failed',
+        code: 'destination_failed',
         message: expect.stringContaining('a file exists where a folder is needed'),
       })
       expect(error.message).not.toContain(directory)
@@ -635,7 +635,7 @@ describe('a folder that cannot be written', () => {
     await target.put(objectOf('a.png', Buffer.of(1)), never())
     await target.put(objectOf('folder/in/it.png', Buffer.of(1)), never())
     const error = await failureOf(target.put(objectOf(key, Buffer.of(2)), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', message: expect.stringContaining(words) })
+    expect(error).toMatchObject({ code: 'destination_failed', message: expect.stringContaining(words) })
     expect((await listFiles(directory)).sort()).toEqual([
       join(directory, 'a.png'),
       join(directory, 'folder/in/it.png'),
@@ -648,9 +648,9 @@ describe('what local says of an error of the disk', () => {
     ['ENOSPC', 'insufficient_storage', false, 'is full'],
     ['EDQUOT', 'insufficient_storage', false, 'quota'],
     ['EROFS', 'insufficient_storage', false, 'read-only'],
-    ['EACCES', 'delivery_failed', false, 'Give the user of upload-server write access'],
-    ['EMFILE', 'delivery_failed', true, 'EMFILE'],
-    ['EIO', 'delivery_failed', false, 'EIO'],
+    ['EACCES', 'destination_failed', false, 'Give the user of upload-server write access'],
+    ['EMFILE', 'destination_failed', true, 'EMFILE'],
+    ['EIO', 'destination_failed', false, 'EIO'],
   ])('%s: %s, may pass: %s, "%s"', async (systemCode, code, retryable, words) => {
     const explained = createExplained('the folder of "local/x"')
     const cause = Object.assign(new Error(`${systemCode}: open '/srv/pictures/a.png'`), { code: systemCode })

@@ -106,7 +106,7 @@ describe('piclist', () => {
   it('is told why a file was not taken', async () => {
     const { target } = await openOther({ picbed: 's4' })
     const put = target.put(objectOf('a.txt', Buffer.from('text')), never())
-    await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(/returned 400: .*"s4"/)
   })
 
@@ -190,7 +190,7 @@ describe('piclist', () => {
     const target = await openHost(piclist, { url: await serveReply(status, body) })
     onTestFinished(() => target.close?.())
     const put = target.put(objectOf('a.png', Buffer.of(1)), never())
-    await expect(put).rejects.toMatchObject({ code: 'delivery_failed' })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed' })
     await expect(put).rejects.toThrow(words)
   })
 })

@@ -579,7 +579,7 @@ describe('s3 at Ceph', () => {
         timeoutMs: 300,
         retries: 0,
       })
-      expect((await failureOf(work)).code).toBe('delivery_timeout')
+      expect((await failureOf(work)).code).toBe('destination_timeout')
       await expect.poll(() => proxy.countConnections()).toBe(0)
     })
 

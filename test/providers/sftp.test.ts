@@ -280,7 +280,7 @@ describe('sftp at OpenSSH', () => {
     server.killSessions()
     for (const { go } of paused) go()
     for (const error of await Promise.all(failures)) {
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
       expect(error.message).toContain(`"sftp/Default" (127.0.0.1, port ${server.port})`)
     }
     expect((await listFiles(server.directory)).filter(isTemporary)).toHaveLength(3)
@@ -411,7 +411,7 @@ describe('sftp at OpenSSH', () => {
     await writeFile(join(server.directory, 'a.png'), 'file')
     await mkdir(join(server.directory, 'folder'))
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain(`"${name}" is a file where a folder is needed`)
     expect(error.message).not.toContain(server.directory)
     expect(await listFiles(server.directory)).toEqual(['a.png', 'folder'])
@@ -445,7 +445,7 @@ describe('sftp at OpenSSH', () => {
       async () => target.remove?.(key, never()),
     ]) {
       const error = await failureOf(work())
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     }
     expect(await listFiles(server.directory)).toEqual([])
   })
@@ -487,7 +487,7 @@ describe('sftp at ProFTPD', () => {
     await chmod(join(server.directory, 'locked'), 0o555)
     for (const key of ['locked/a.bin', 'locked/x/a.bin']) {
       const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       expect(error.message).toContain('permission denied')
     }
     server.killSessions()

@@ -67,15 +67,15 @@ describe('when files may go', () => {
   })
 
   it.for<[query: string, name: string, code: string, message: string]>([
-    ['&expires=91d', 'both', 'expiry_not_allowed', 'The maximum "expires" at local/both is 90d.'],
-    ['&expires=never', 'both', 'expiry_not_allowed', 'at local/both is 90d.'],
-    [`&expires=${inDays(91)}`, 'both', 'expiry_not_allowed', 'at local/both is 90d.'],
-    ['&expires=13h', 'most', 'expiry_not_allowed', 'at local/most is 12h.'],
-    ['&expires=1d', 'stays', 'expiry_not_allowed', 'Files at local/stays never expire'],
+    ['&expires=91d', 'both', 'expiry_forbidden', 'The maximum "expires" at local/both is 90d.'],
+    ['&expires=never', 'both', 'expiry_forbidden', 'at local/both is 90d.'],
+    [`&expires=${inDays(91)}`, 'both', 'expiry_forbidden', 'at local/both is 90d.'],
+    ['&expires=13h', 'most', 'expiry_forbidden', 'at local/most is 12h.'],
+    ['&expires=1d', 'stays', 'expiry_forbidden', 'Files at local/stays never expire'],
     [
       '&expires=never',
       'stays',
-      'expiry_not_allowed',
+      'expiry_forbidden',
       'needs an "expiry" in its configuration, such as { "default": "never", "max": "90d" }',
     ],
     ['&expires=2020-01-01T00:00:00Z', 'both', 'invalid_request', 'in the past'],

@@ -73,7 +73,7 @@ describe('/metrics counts', () => {
       'upload_server_stored_bytes_total{destination="local/bad"}': 4,
       'upload_server_stored_bytes_total{destination="local/od\\"d\\\\"}': 0,
       'upload_server_file_failures_total{destination="local/good",code="source_failed"}': 1,
-      'upload_server_file_failures_total{destination="local/bad",code="delivery_failed"}': 1,
+      'upload_server_file_failures_total{destination="local/bad",code="destination_failed"}': 1,
       'upload_server_finalization_failures_total{destination="local/good"}': 0,
       'upload_server_finalization_failures_total{destination="local/bad"}': 0,
       'upload_server_finalization_failures_total{destination="local/od\\"d\\\\"}': 0,
@@ -97,7 +97,7 @@ describe('/metrics counts', () => {
     const before = Date.now() / 1000 - 60
     const values = await scrape(app)
     expect(values.get(`upload_server_build_info{version="${version}"}`)).toBe(1)
-    expect(values.get('upload_server_store_up')).toBe(1)
+    expect(values.get('upload_server_database_up')).toBe(1)
     expect(values.get('upload_server_config_last_reload_successful')).toBe(1)
     expect(values.get('upload_server_config_last_reload_success_timestamp_seconds')).toBeGreaterThan(before)
     app.server.refused()

@@ -56,7 +56,7 @@ describe('the folder that a request asks for', () => {
   it('is refused where the template has no place for it, and says what to write', async () => {
     const app = await startApp({ config: { keyTemplate: '{filename}{extname}' } })
     const answer = await send(app, 'notes')
-    expect(answer).toMatchObject({ status: 400, code: 'path_not_allowed' })
+    expect(answer).toMatchObject({ status: 400, code: 'path_forbidden' })
     expect(answer.message).toContain('"keyTemplate" needs {path}')
   })
 })

@@ -44,7 +44,7 @@ it('is not logged, whatever it responds', async context => {
   const { body } = await ask(app.url, 'GET', '/ready')
   expect(JSON.parse(body)).toMatchObject({
     success: false,
-    code: 'store_unavailable',
+    code: 'database_unavailable',
     message: expect.stringMatching(/^The disk with the database of the server, store\.db, is full/),
   })
   await rm(join(disk, 'ballast'))
@@ -100,7 +100,7 @@ it('is 503 while PostgreSQL is stopped or hangs, says why without its address, a
   const stopped = await ask(at, 'GET', '/ready')
   expect(stopped).toMatchObject({ status: 503, headers: { 'retry-after': '5' } })
   expect(JSON.parse(stopped.body)).toMatchObject({
-    code: 'store_unavailable',
+    code: 'database_unavailable',
     message: 'The database of the server does not respond (ECONNREFUSED). Try again in a moment.',
   })
   expect(stopped.body).not.toMatch(/postgres:|127\.0\.0\.1|pgpass/)

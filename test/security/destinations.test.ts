@@ -142,7 +142,7 @@ it('attack: a destination answers that it stored the file at an address that is 
       (req, res) => void req.resume().on('end', () => res.end(JSON.stringify({ data: { url } }))),
     )
     const app = await startWith(destinationsAt(server.origin))
-    expectFailure(await post(`${app.url}/upload`, list('data:,hello')), 502, 'delivery_failed')
+    expectFailure(await post(`${app.url}/upload`, list('data:,hello')), 502, 'destination_failed')
   }
 })
 
@@ -162,7 +162,7 @@ describe('a certificate that nobody signed', () => {
     const app = await startWith(destinationsAt(server.origin))
     for (const type of TYPES) {
       const answer = await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))
-      expectFailure(answer, 502, 'delivery_failed')
+      expectFailure(answer, 502, 'destination_failed')
       expect(answer.message, type).toMatch(/certificate/)
     }
     expect(server.requests).toEqual([])

@@ -186,7 +186,7 @@ describe('attack: somebody asks for the files of the server itself', () => {
       const app = await startUntidy()
       const before = await readFile(join(app.directory, 'upload-server.json'), 'utf8')
       const answer = await upload(`${app.url}/upload`, { [file]: 'mine' })
-      expectFailure(answer, 502, 'delivery_failed')
+      expectFailure(answer, 502, 'destination_failed')
       expect(await readFile(join(app.directory, 'upload-server.json'), 'utf8')).toBe(before)
       expect(await readFile(join(app.directory, 'key.txt'), 'utf8')).toBe(KEY)
     },

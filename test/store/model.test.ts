@@ -312,7 +312,7 @@ async function finishRun(world: World, run: Run): Promise<void> {
   const stored = parts.filter(part => part.state === 'stored' && isOf(part))
   const held = new Set(stored.map(({ wanted, key = '' }) => objectName(wanted.location, key)))
   const failed = request.specs.flatMap((_, index) =>
-    files.some(file => file.index === index) ? [] : [{ index, code: 'delivery_failed', message: 'no' }],
+    files.some(file => file.index === index) ? [] : [{ index, code: 'destination_failed', message: 'no' }],
   )
   const left = [...run.open].filter(name => !held.has(name))
   const end = { state: failed.length > 0 ? 'failed' : 'done', files, failed, left } as const

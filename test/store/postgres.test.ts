@@ -52,7 +52,7 @@ it('a query that PostgreSQL does not finish in time ends, and its connection is 
     await db.all(sql`select pg_sleep(30)`)
   })
   await expect(slow).rejects.toMatchObject({
-    code: 'store_unavailable',
+    code: 'database_unavailable',
     message: expect.stringContaining('did not finish a query in time'),
   })
   expect(await database.read(db => db.all(sql`select id from owners`))).toEqual([])

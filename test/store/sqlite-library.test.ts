@@ -31,7 +31,7 @@ it('a store is not opened with an SQLite in which writers at the same time may l
   const path = join(await makeDirectory(), 'store.db')
   const database = closed(openSqlite(path, { library: { DatabaseSync: Older } }))
   await expect(addEntry(database)).rejects.toMatchObject({
-    code: 'store_unavailable',
+    code: 'database_unavailable',
     message: expect.stringMatching(
       /needs SQLite 3\.51\.3 or newer, .* SQLite 3\.45\.1.*Update SQLite or Node/,
     ),

@@ -42,7 +42,7 @@ it('a damaged page of the history is named, and is not a bug in the server', asy
   await writeFile(path, bytes.fill(0xff, (page - 1) * 4096, page * 4096))
   const damaged = closed(openDatabase(path))
   await expect(damaged.read(db => findFiles(db, { limit: 1 }))).rejects.toMatchObject({
-    code: 'store_unavailable',
+    code: 'database_unavailable',
     message: expect.stringContaining('is damaged or not an SQLite database (SQLITE_CORRUPT)'),
   })
 })
@@ -66,7 +66,7 @@ it('waits for a SQLite file that another program has locked, and works again onc
   await waiting
   expect(database.problem()).toBeUndefined()
   other.exec('begin immediate')
-  await expect(addEntry(database)).rejects.toMatchObject({ code: 'store_unavailable', retryAfterS: 5 })
+  await expect(addEntry(database)).rejects.toMatchObject({ code: 'database_unavailable', retryAfterS: 5 })
   expect(await database.read(db => findFiles(db, { limit: 1 })), 'reading goes on').toHaveLength(1)
   other.exec('commit')
   await addEntry(database)

@@ -30,7 +30,7 @@ const OBJECT = objectName(AT.location, 'a.png')
 const DAY_MS = 24 * 3_600_000
 const LATER = Date.now() + DAY_MS
 const QUOTA: QuotaRule = { client: 'ci', group: 'ci', windowMs: 1000 * DAY_MS, files: 3, bytes: 100 }
-const FAILED: FailedFile = { index: 0, code: 'delivery_failed', message: 'it is down' }
+const FAILED: FailedFile = { index: 0, code: 'destination_failed', message: 'it is down' }
 
 interface Asked {
   readonly owner: string

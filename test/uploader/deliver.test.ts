@@ -47,7 +47,7 @@ async function failing(...errors: unknown[]) {
 }
 
 const coded = (code: string) => Object.assign(new Error(`${code} happened`), { code })
-const soon = (code: 'delivery_failed' | 'too_large' = 'delivery_failed') =>
+const soon = (code: 'destination_failed' | 'too_large' = 'destination_failed') =>
   new UploadError(code, 'passes', { retryable: true, retryAfterS: 0 })
 
 const CHECK = 'Check "providers.test.one" in the configuration.'
@@ -85,7 +85,7 @@ describe('an object', () => {
     const { destination, puts } = await failing(...errors)
     await expect(deliverObject(destination, OBJECT, { ...quick, retries: 2 })).rejects.toMatchObject({
       name: 'UploadError',
-      code: 'delivery_failed',
+      code: 'destination_failed',
       message:
         'Could not store "2026/a.png" at test/one: it refuses connections. Try again, or check "providers.test.one" in the configuration.',
       cause: errors[2],
@@ -104,20 +104,20 @@ describe('an object', () => {
       'an error',
       new Error('no such bucket'),
       {
-        code: 'delivery_failed',
+        code: 'destination_failed',
         message: `Could not store "2026/a.png" at test/one: no such bucket. ${CHECK}`,
       },
     ],
     [
       'a text',
       'odd',
-      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: odd. ${CHECK}` },
+      { code: 'destination_failed', message: `Could not store "2026/a.png" at test/one: odd. ${CHECK}` },
     ],
-    ['nothing', undefined, { code: 'delivery_failed' }],
+    ['nothing', undefined, { code: 'destination_failed' }],
     [
       'ENOENT',
       coded('ENOENT'),
-      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: ENOENT. ${CHECK}` },
+      { code: 'destination_failed', message: `Could not store "2026/a.png" at test/one: ENOENT. ${CHECK}` },
     ],
     [
       'a full disk',
@@ -150,12 +150,12 @@ describe('an object', () => {
       },
     })
     await expect(deliverObject(destination, OBJECT, quick)).rejects.toMatchObject({
-      code: 'delivery_failed',
+      code: 'destination_failed',
     })
   })
 
   it('tries again when the provider says so, after the time it says', async () => {
-    const pause = new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 0.1 })
+    const pause = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 0.1 })
     const { destination, puts } = await failing(pause, soon('too_large'))
     const begun = performance.now()
     await deliverObject(destination, OBJECT, quick)
@@ -194,7 +194,7 @@ describe('the time limit', () => {
       },
     })
     await expect(deliverObject(destination, OBJECT, { timeoutMs: 30, retries: 3 })).rejects.toMatchObject({
-      code: 'delivery_timeout',
+      code: 'destination_timeout',
     })
     expect(signals.map(attempt => attempt.aborted)).toEqual([true])
   })
@@ -202,7 +202,7 @@ describe('the time limit', () => {
   it('is reported as such whatever the provider makes of its signal', async () => {
     const destination = await open({ put: (_, attempt) => untilAborted(attempt) })
     await expect(deliverObject(destination, OBJECT, { timeoutMs: 20, retries: 0 })).rejects.toMatchObject({
-      code: 'delivery_timeout',
+      code: 'destination_timeout',
     })
   })
 
@@ -217,14 +217,14 @@ describe('the time limit', () => {
       },
     })
     await expect(deliverObject(destination, OBJECT, { timeoutMs: 100, retries: 9 })).rejects.toMatchObject({
-      code: 'delivery_timeout',
+      code: 'destination_timeout',
     })
     expect(puts).toBe(2)
   })
 
   it('is not waited for when the next attempt would come after it: the failure says more', async () => {
     const { destination, puts } = await failing(
-      new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 20 }),
+      new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 }),
     )
     const begun = performance.now()
     await expect(deliverObject(destination, OBJECT, quick)).rejects.toThrow('busy')
@@ -244,7 +244,7 @@ describe('the time limit', () => {
     })
     const short = { timeoutMs: 30, retries: 0 }
     const results = ['a', 'b'].map(key => deliverObject(destination, { ...OBJECT, key }, short))
-    for (const result of results) await expect(result).rejects.toMatchObject({ code: 'delivery_timeout' })
+    for (const result of results) await expect(result).rejects.toMatchObject({ code: 'destination_timeout' })
     expect(begun).toEqual(['a'])
     const last = deliverObject(destination, { ...OBJECT, key: 'c' }, quick)
     await new Promise(resolve => setTimeout(resolve, 20))
@@ -289,7 +289,7 @@ describe('a process that ends', () => {
 
   it('in the pause between two attempts ends it at once', async () => {
     const leaver = new AbortController()
-    const later = new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 20 })
+    const later = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 })
     const { destination, puts } = await failing(later)
     setTimeout(() => leaver.abort(reason), 20)
     const begun = performance.now()
@@ -319,7 +319,7 @@ describe('a target that takes one put at a time', () => {
         running--
         begun.push(key)
         if (key === 'a' && begun.length === 1)
-          throw new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 0.05 })
+          throw new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 0.05 })
         return { url: `files/${key}` }
       },
     })

@@ -21,11 +21,11 @@ describe('what a request may ask for', () => {
   })
 
   it.each<[string, ExpiryRule | undefined, Expires, string, string]>([
-    ['a destination without expiry', undefined, { afterMs: HOUR }, 'expiry_not_allowed', 'Files at s3/shots'],
-    ['never, too, at one without expiry', undefined, 'never', 'expiry_not_allowed', 'Files at s3/shots'],
-    ['more than the most', { max: 48 * HOUR }, { afterMs: 48 * HOUR + 1 }, 'expiry_not_allowed', 'is 2d.'],
-    ['never beside a most', { max: 90 * 60_000 }, 'never', 'expiry_not_allowed', 'is 90m.'],
-    ['a moment behind the most', { max: HOUR }, { at: NOW + HOUR + 1 }, 'expiry_not_allowed', 'is 1h.'],
+    ['a destination without expiry', undefined, { afterMs: HOUR }, 'expiry_forbidden', 'Files at s3/shots'],
+    ['never, too, at one without expiry', undefined, 'never', 'expiry_forbidden', 'Files at s3/shots'],
+    ['more than the most', { max: 48 * HOUR }, { afterMs: 48 * HOUR + 1 }, 'expiry_forbidden', 'is 2d.'],
+    ['never beside a most', { max: 90 * 60_000 }, 'never', 'expiry_forbidden', 'is 90m.'],
+    ['a moment behind the most', { max: HOUR }, { at: NOW + HOUR + 1 }, 'expiry_forbidden', 'is 1h.'],
     ['this very moment', {}, { at: NOW }, 'invalid_request', 'in the past'],
     [
       'a moment that has passed, whatever the most',

@@ -145,7 +145,7 @@ describe('openDestinations', () => {
       ['sign a link to', one?.target.sign?.('a', 'GET', 1, signal)],
     ] as const)
       await expect(work).rejects.toMatchObject({
-        code: 'delivery_failed',
+        code: 'destination_failed',
         message: expect.stringMatching(new RegExp(`^Could not ${what} "a" at test/one: ${reason}\\. `)),
         retryable,
       })

@@ -24,7 +24,7 @@ function makeBucket() {
     if (isHeld) await new Promise<void>(resolve => held.push(resolve))
     const fate = next.shift()
     if (fate !== 'refused') objects.set(key, String(await bytes()))
-    if (fate) throw new UploadError('delivery_failed', fate, { retryable: true, retryAfterS: 0 })
+    if (fate) throw new UploadError('destination_failed', fate, { retryable: true, retryAfterS: 0 })
     return { url: `https://img.example/${key}` }
   }
   const remove = async (key: string) => void objects.delete(key)

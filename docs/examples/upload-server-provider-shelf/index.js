@@ -34,7 +34,7 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
         const stored = reply.headers.shelf
         if (stored !== undefined) return stored
         throw new UploadError(
-          'delivery_failed',
+          'destination_failed',
           `${options.address.split('/')[2]} returned a response that is not from a shelf. Check "address".`,
         )
       }
@@ -46,9 +46,13 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
             body: signal => body.lend(object, signal),
           })
           if (stored !== object.sha256)
-            throw new UploadError('delivery_failed', `"${object.key}" was damaged on the way. Try again.`, {
-              retryable: true,
-            })
+            throw new UploadError(
+              'destination_failed',
+              `"${object.key}" was damaged on the way. Try again.`,
+              {
+                retryable: true,
+              },
+            )
           return { url: url.join(options.address, object.key) }
         },
         async exists(key, signal) {

@@ -44,7 +44,7 @@ export interface ServerRequest {
 }
 
 /**
- * Error codes of transient failures, needed because a server may respond to everything with status 200. `delivery_failed` is
+ * Error codes of transient failures, needed because a server may respond to everything with status 200. `destination_failed` is
  * not one of them: the server has already retried it.
  */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
@@ -52,7 +52,7 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'rate_limited',
   'overloaded',
   'shutting_down',
-  'store_unavailable',
+  'database_unavailable',
   'identity_unavailable',
 ])
 /** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isTransientStatus`. */

@@ -29,7 +29,7 @@ export interface ForgeClient {
    *
    * @param body sent as JSON
    * @param accepted statuses that are not failures, in addition to 200 to 299
-   * @throws UploadError `delivery_failed`; CommentForbidden for 403
+   * @throws UploadError `destination_failed`; CommentForbidden for 403
    */
   ask(
     method: HttpRequest['method'],
@@ -49,7 +49,7 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const late = () =>
-      new UploadError('delivery_failed', `${host} did not respond within ${RESPONSE_MS / 1000} s.`)
+      new UploadError('destination_failed', `${host} did not respond within ${RESPONSE_MS / 1000} s.`)
     const limit = beginTimeLimit(RESPONSE_MS, signal, late)
     try {
       return await client.send(request, limit.signal)

@@ -25,7 +25,7 @@ export type Written = 'created' | 'updated' | 'unchanged' | 'stale'
  * Creates a comment on a pull request, or updates the comment of an earlier run of the job. Parallel jobs have separate
  * comments.
  *
- * @throws UploadError `delivery_failed`; CommentForbidden
+ * @throws UploadError `destination_failed`; CommentForbidden
  */
 export async function writeComment(request: CommentRequest, signal: AbortSignal): Promise<Written> {
   const comments = openComments(request)
@@ -204,7 +204,7 @@ function nextPage({ headers }: HttpReply, origin: string): string | undefined {
 
 function notAForge({ api }: PullRequest): UploadError {
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `${new URL(api).host} did not respond like the API of a Git host. Check the URL.`,
   )
 }

@@ -10,7 +10,7 @@ const WORDS = 80
 /** Failure of a proxy that can't be reached or rejects a request. The message contains its URL and is the end of a sentence. */
 export class ProxyFailure extends UploadError {
   constructor(message: string, options: { cause?: unknown; retryable?: boolean } = {}) {
-    super('delivery_failed', message, options)
+    super('destination_failed', message, options)
     this.name = 'ProxyFailure'
   }
 }
@@ -19,7 +19,7 @@ export class ProxyFailure extends UploadError {
 export function explainProxy(error: unknown, server: string): unknown {
   if (!(error instanceof ProxyFailure)) return error
   const { message, retryable } = error
-  return new UploadError('delivery_failed', `${server} can't be reached: ${message}.`, {
+  return new UploadError('destination_failed', `${server} can't be reached: ${message}.`, {
     cause: error,
     retryable,
   })

@@ -21,7 +21,7 @@ export interface BlobRequest {
 
 /** Requests to the blobs of one container. */
 export interface Container {
-  /** @throws UploadError `delivery_failed` */
+  /** @throws UploadError `destination_failed` */
   send(request: BlobRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
@@ -56,7 +56,7 @@ export function createContainer(containerUrl: string, access: AzureAccess, clien
       )
       if (reply.headers['x-ms-request-id'] !== undefined) return reply
       throw new UploadError(
-        'delivery_failed',
+        'destination_failed',
         `${url.host} returned ${reply.status}, but not a response of a blob service. Check "endpoint".`,
       )
     },
@@ -71,7 +71,7 @@ function checkName(name: string): string {
       : name.split('/').some(segment => segment.endsWith('.')) && 'a part of it ends with a dot'
   if (!fault) return name
   const message = `"${name.slice(0, 80)}" cannot be stored in Azure: ${fault}. Change the key template.`
-  throw new UploadError('delivery_failed', message)
+  throw new UploadError('destination_failed', message)
 }
 
 const HINTS: Readonly<Record<string, string>> = {

@@ -73,7 +73,7 @@ async function putInBlocks(
   )
   if (status === 201) return
   const message = `The blocks of "${name}" were discarded because another upload stored a blob with this name. Try again.`
-  throw new UploadError('delivery_failed', message, { retryable: true })
+  throw new UploadError('destination_failed', message, { retryable: true })
 }
 
 /** Checks the permission to upload with a block that is never committed. It is invisible, and the service removes it. */

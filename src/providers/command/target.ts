@@ -81,7 +81,7 @@ export function openCommands(
     what: string,
     more: { cause?: unknown; retryable?: boolean } = {},
   ) {
-    return new UploadError('delivery_failed', `${label}: "${program}" ${mask(what)}.`, more)
+    return new UploadError('destination_failed', `${label}: "${program}" ${mask(what)}.`, more)
   }
 
   function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): UploadError {

@@ -107,7 +107,7 @@ function unknownIn(text: string, names: readonly string[]): string | undefined {
 /**
  * Fills in the command for one object.
  *
- * @throws UploadError `delivery_failed` if a program would read a value as an option
+ * @throws UploadError `destination_failed` if a program would read a value as an option
  */
 export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts>): string[] {
   let endsOptions = false
@@ -115,7 +115,7 @@ export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts
     const filled = fill(word, facts)
     if (filled.startsWith('-') && !word.startsWith('-') && !endsOptions) {
       const message = `"${facts.key}" starts with "-", so the program would read it as an option. Put a folder before {key}, or "--" before the argument.`
-      throw new UploadError('delivery_failed', message)
+      throw new UploadError('destination_failed', message)
     }
     endsOptions ||= word === '--'
     return filled

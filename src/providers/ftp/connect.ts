@@ -47,7 +47,7 @@ export interface FtpConnection {
 /**
  * Connects and logs in.
  *
- * @throws UploadError `delivery_failed`
+ * @throws UploadError `destination_failed`
  * @throws the reason of `signal` when it is aborted
  */
 export async function connect(
@@ -121,7 +121,7 @@ async function logIn(
     await client.useTLS(tls).catch(error => {
       if (replyCode(error) === undefined) throw error
       throw new UploadError(
-        'delivery_failed',
+        'destination_failed',
         'The server does not offer TLS. Ask its operator for FTPS; with "secure": "none", the password is sent in plain text.',
         { cause: error },
       )

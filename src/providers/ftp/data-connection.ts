@@ -33,7 +33,7 @@ async function askPort(ftp: FtpContext) {
   const port = extended === undefined ? Number(high) * 256 + Number(low) : Number(extended)
   if (port > 0 && port < 65_536) return { reply, port }
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     'The server does not offer passive mode. Allow passive mode there: active mode is not supported.',
   )
 }

@@ -35,7 +35,7 @@ const ATOMIC_HINTS: Record<number, string> = {
  */
 export function createExplain(server: string, secret: string, atomic: boolean): Explain {
   const fail = (what: string, cause: unknown, retryable: boolean) =>
-    new UploadError('delivery_failed', `${server} ${what}.`, { cause, retryable })
+    new UploadError('destination_failed', `${server} ${what}.`, { cause, retryable })
 
   return (error, what) => {
     if (error instanceof UploadError || !(error instanceof Error)) return error
@@ -48,7 +48,7 @@ export function createExplain(server: string, secret: string, atomic: boolean): 
       if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
       // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
       const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
-      return new UploadError('delivery_failed', message, { cause: error, retryable })
+      return new UploadError('destination_failed', message, { cause: error, retryable })
     }
     const tls = networkCodeOf(error)
     if (isUntrusted(tls)) {

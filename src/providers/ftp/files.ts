@@ -44,7 +44,7 @@ export async function writeFile(client: Client, path: string, body: Chunks, size
   const stored = await readSize(client, path)
   if (stored === undefined || stored === size) return
   const message = `The server stored only ${stored} of ${size} bytes although it reported success. Try again.`
-  throw new UploadError('delivery_failed', message, { retryable: true })
+  throw new UploadError('destination_failed', message, { retryable: true })
 }
 
 /** Waits for the reason of a server that closed the data connection. It arrives over the control connection. */

@@ -54,7 +54,7 @@ function explain(error: unknown, folder: string, what: string): unknown {
     return new UploadError('insufficient_storage', `${what} failed: ${folder} ${noRoom}.`, { cause: error })
   }
   const reason = REASONS[code] ?? 'check the log of the server'
-  return new UploadError('delivery_failed', `${what} failed in ${folder} (${code}): ${reason}.`, {
+  return new UploadError('destination_failed', `${what} failed in ${folder} (${code}): ${reason}.`, {
     cause: error,
     retryable: TRANSIENT_CODES.has(code),
   })

@@ -18,7 +18,7 @@ const MAX_ATTEMPTS = 100
 export interface Folders {
   /**
    * Runs `work` in an existing folder. Returns undefined if it does not exist.
-   * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
+   * @throws UploadError `destination_failed` if a link leads out of the directory, or to a hidden path in it
    */
   find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
   /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
@@ -73,7 +73,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
     } catch (error) {
       if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
       throw new UploadError(
-        'delivery_failed',
+        'destination_failed',
         `"${relative(directory, path)}" is a broken symbolic link. Remove the link.`,
       )
     }
@@ -107,7 +107,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 
 /**
  * Returns a function that rejects a path whose real path is outside the directory.
- * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
+ * @throws UploadError `destination_failed` if a link leads out of the directory, or to a hidden path in it
  */
 function createAdmission(directory: string): (path: string, real: string) => Promise<void> {
   let root: string | undefined
@@ -122,7 +122,7 @@ function createAdmission(directory: string): (path: string, real: string) => Pro
     root = await resolveLinks(directory) // it is unknown so far, or the directory is a link whose target has changed
     if (isInside(path, real)) return
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it. Remove the link.`,
     )
   }

@@ -211,7 +211,7 @@ function createOwnCheckIn(directory: string, ownPaths: readonly string[]): OwnCh
 
 function belongsToServer(key: string): UploadError {
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `"${key}" is a file of the server itself. Change the key template, or use a separate folder for uploads.`,
   )
 }

@@ -11,7 +11,7 @@ const WINDOWS_CHARACTER = /[<>:"|?*]/
  * Splits an object key into the names of its folders, outermost first, and its file name. In addition to the rules for object
  * keys (`contract.ts`), it rejects hidden names and names that the file system would change. It never corrects a name.
  *
- * @throws UploadError `delivery_failed`
+ * @throws UploadError `destination_failed`
  */
 export function splitKey(
   key: string,
@@ -21,7 +21,7 @@ export function splitKey(
   const fault = names.map(name => findFault(name, platform)).find(found => found !== undefined)
   if (fault !== undefined) {
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `"${key}" cannot be stored in a folder: ${fault}. Change the key template or the file name.`,
     )
   }

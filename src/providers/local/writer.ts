@@ -173,7 +173,7 @@ async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal
 function assertSize(size: number, body: FileBody): void {
   if (size === body.size) return
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `Only ${size} of ${body.size} bytes of the file arrived. Try again.`,
     { retryable: true },
   )

@@ -37,7 +37,7 @@ export interface S3Client {
    * Sends a request once.
    *
    * @throws Refusal if the status is not 200 to 299
-   * @throws UploadError `delivery_failed`, whose message is the end of a sentence; or what `exchange` throws
+   * @throws UploadError `destination_failed`, whose message is the end of a sentence; or what `exchange` throws
    */
   send(request: S3Request, signal: AbortSignal): Promise<RawReply>
   /** Creates a URL that opens one object for `expiresS` seconds, or until the credentials expire. */
@@ -93,7 +93,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, deps?: 
 }
 
 function tooLong(): UploadError {
-  return new UploadError('delivery_failed', `its response is longer than ${MAX_REPLY_BYTES} bytes`)
+  return new UploadError('destination_failed', `its response is longer than ${MAX_REPLY_BYTES} bytes`)
 }
 
 /** Makes a request body of bytes in memory. */
@@ -114,7 +114,7 @@ export function escapeXml(text: string): string {
  * Returns the headers of an object. Undefined if no object has the key.
  *
  * @param key including the folder of the destination
- * @throws UploadError `delivery_failed` if the server returns a success for every key, so it is not an S3 service
+ * @throws UploadError `destination_failed` if the server returns a success for every key, so it is not an S3 service
  */
 export async function findObject(
   s3: S3Client,
@@ -149,7 +149,7 @@ async function ask(
  */
 export function notS3(): UploadError {
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     'the response has neither an ETag nor a request ID, so it is not from an S3 service. Check "endpoint"',
   )
 }

@@ -8,7 +8,7 @@ import type { ProviderDeps } from '../contract.ts'
 import type { S3Settings } from './settings.ts'
 import type { S3Credentials } from './sign.ts'
 
-/** @throws UploadError `delivery_failed`, whose message is the end of a sentence */
+/** @throws UploadError `destination_failed`, whose message is the end of a sentence */
 export type GetCredentials = () => Promise<S3Credentials>
 
 /** Outbound proxies for requests of temporary credentials, and the function that masks them. */
@@ -69,10 +69,10 @@ function explain(error: unknown): UploadError {
   if (name === 'CredentialsProviderError' && message.includes('from any providers')) {
     const advice =
       'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
-    return new UploadError('delivery_failed', `no credentials found. ${advice}`, { cause: error })
+    return new UploadError('destination_failed', `no credentials found. ${advice}`, { cause: error })
   }
   const reason = `the credentials of the environment could not be loaded (${excerpt(message)})`
-  return new UploadError('delivery_failed', reason, {
+  return new UploadError('destination_failed', reason, {
     cause: error,
     retryable: isTransient(systemCode(error)),
   })

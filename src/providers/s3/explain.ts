@@ -88,7 +88,7 @@ export function explainS3(
 ): UploadError {
   const retryAfterS = retryAfterOf(error)
   const reason = reasonOf(error, settings, action)
-  return new UploadError('delivery_failed', `${action.what} at ${label}: ${reason}.`, {
+  return new UploadError('destination_failed', `${action.what} at ${label}: ${reason}.`, {
     cause: causeOf(error),
     retryable: isTransient(error),
     ...(retryAfterS !== undefined && { retryAfterS }),

@@ -169,7 +169,7 @@ function isUploadGone(error: unknown): boolean {
 
 function missing(name: string): never {
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `the response has no ${name}, so it is not from an S3 service. Check "endpoint"`,
   )
 }

@@ -51,7 +51,7 @@ interface ConnectDeps {
  * Connects, logs in and opens an SFTP channel.
  *
  * @param signal ends the session at any stage
- * @throws UploadError `delivery_failed`
+ * @throws UploadError `destination_failed`
  */
 export async function connect(
   options: LoginOptions,
@@ -92,7 +92,7 @@ export async function connect(
 
 function noLibrary(cause: unknown): never {
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `The package "ssh2", which SFTP needs, is not installed. Run "${installCommand('ssh2')}" in the folder of the server.`,
     { cause },
   )
@@ -108,14 +108,14 @@ async function readCredentials(
   try {
     if (privateKeyFile !== undefined) text = decodeText(await readFile(privateKeyFile))
   } catch (error) {
-    throw new UploadError('delivery_failed', `"${name}" can't be read (${systemCode(error)}).`, {
+    throw new UploadError('destination_failed', `"${name}" can't be read (${systemCode(error)}).`, {
       cause: error,
     })
   }
   const parsed = text === undefined ? undefined : parseKey(text, passphrase)
   const fault = text === undefined ? undefined : findKeyFault(text, parsed, passphrase)
   if (fault !== undefined)
-    throw new UploadError('delivery_failed', `"${name}" is not a usable private key. ${fault}`, {
+    throw new UploadError('destination_failed', `"${name}" is not a usable private key. ${fault}`, {
       cause: parsed,
     })
   return { username, password, agent, key: text === undefined ? undefined : { text, passphrase } }
@@ -202,7 +202,7 @@ function openChannel(client: Client, server: string): Promise<SFTPWrapper> {
       // The caller adds its listener later, and an error without a listener ends the process.
       if (!cause) return resolve(sftp.on('error', () => {}))
       const message = `${server} accepted the login but does not offer SFTP: ${excerpt(cause.message)}`
-      reject(new UploadError('delivery_failed', message, { cause }))
+      reject(new UploadError('destination_failed', message, { cause }))
     })
   })
 }

@@ -11,7 +11,7 @@ export function explainConnect(error: unknown, server: string, authentication: A
   const { message, level, code } = detailsOf(error)
   const system = systemCode(error)
   const fail = (what: string, retryable: boolean) =>
-    new UploadError('delivery_failed', `${server} ${what}.`, { cause: error, retryable })
+    new UploadError('destination_failed', `${server} ${what}.`, { cause: error, retryable })
 
   if (level === 'client-authentication') return fail(`rejected the login: ${authentication.explain()}`, false)
   if (system !== undefined) {
@@ -44,7 +44,7 @@ export function explainStatus(error: unknown, server: string, what: string): unk
   if (error instanceof UploadError || typeof code !== 'number') return error
   if (NO_SPACE.has(code)) return noSpace(server, what, error)
   const reason = REASONS[code] ?? excerpt(message)
-  return new UploadError('delivery_failed', `${what} failed: ${server} returned ${code}: ${reason}.`, {
+  return new UploadError('destination_failed', `${what} failed: ${server} returned ${code}: ${reason}.`, {
     cause: error,
   })
 }

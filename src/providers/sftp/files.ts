@@ -123,7 +123,7 @@ function isFolderMode({ mode }: Attributes): boolean {
 function inTheWay(path: string): UploadError {
   const name = path.slice(path.lastIndexOf('/') + 1)
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `"${name}" is a file where a folder is needed, or a folder where a file is needed. ` +
       'Use another object key, or remove it.',
   )

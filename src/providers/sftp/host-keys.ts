@@ -35,7 +35,7 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
   const known = async () => (files === undefined || pinned.length > 0 ? [] : await readKnownKeys(files, name))
   const refuse = (key: Buffer, why: string) =>
     new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `${describe(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent. ` +
         'Ask its operator.',
     )

@@ -156,7 +156,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
       let stranger: Buffer | undefined
       const look = async (key: Buffer) => {
         if ((await hostKeys.judge(key)) === 'unknown') stranger = key
-        return new UploadError('delivery_failed', `${server}: only the host key was read.`)
+        return new UploadError('destination_failed', `${server}: only the host key was read.`)
       }
       const onLost = () => {}
       await connect(

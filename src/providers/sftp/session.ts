@@ -40,7 +40,7 @@ export function createSftpSession(
 
   function lose(what: string, cause?: Error): void {
     if (lost) return
-    lost = new UploadError('delivery_failed', `${server} ${what}. Try again.`, { cause, retryable: true })
+    lost = new UploadError('destination_failed', `${server} ${what}. Try again.`, { cause, retryable: true })
     client.end()
     socket.setTimeout(LINGER_MS, () => socket.destroy()).unref()
     onLost()

@@ -21,7 +21,7 @@ export interface Range {
 /**
  * Reads the bytes of an object, or of a part of it, in chunks. Ends early when the signal is aborted.
  *
- * @throws UploadError `delivery_failed` if they can't be read; retryable if their number differs from the object's size
+ * @throws UploadError `destination_failed` if they can't be read; retryable if their number differs from the object's size
  */
 export async function* readObject(
   object: UploadObject,
@@ -116,7 +116,7 @@ export async function hashBody(
 function checkSize({ key, size }: UploadObject, position: number, end: number): void {
   if (position >= end && position <= size) return
   const message = `"${key}" does not have the size that was announced. Try again.`
-  throw new UploadError('delivery_failed', message, { retryable: true })
+  throw new UploadError('destination_failed', message, { retryable: true })
 }
 
 /** Divides a body into parts of the same size. The last one may be shorter. */
@@ -180,5 +180,5 @@ async function* only(bytes: Buffer): AsyncGenerator<Buffer> {
 function unreadable(key: string, error: unknown): UploadError {
   const reason = systemCode(error) ?? messageOf(error)
   const message = `"${key}" could not be read on this server (${reason})`
-  return new UploadError('delivery_failed', message, { cause: error })
+  return new UploadError('destination_failed', message, { cause: error })
 }

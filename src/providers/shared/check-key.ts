@@ -3,12 +3,12 @@ import { UploadError } from '../../errors.ts'
 /** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
 const MAX_KEY_BYTES = 1024
 
-/** @throws UploadError `delivery_failed` if an object key is invalid */
+/** @throws UploadError `destination_failed` if an object key is invalid */
 export function checkKey(key: string): void {
   const fault = faultOf(key)
   if (fault === undefined) return
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the file name.`,
   )
 }

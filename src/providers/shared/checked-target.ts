@@ -83,7 +83,7 @@ function checkStored(stored: Stored, key: string): Stored {
     return stored
   const what = url === undefined ? 'no URL' : `${JSON.stringify(url).slice(0, 100)} as the URL`
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `The provider returned ${what} of "${key}" instead of an http or https URL.`,
   )
 }

@@ -23,7 +23,7 @@ export function explainFailure(error: unknown, attempted: Attempted): UploadErro
   const code = systemCode(error)
   const why = known?.message ?? reasonOf(error, code)
   const sentence = /[.!?…]$/.test(why.trimEnd()) ? why.trimEnd() : `${why.trimEnd()}.`
-  const errorCode = known?.code ?? (isStorageFull(error) ? 'insufficient_storage' : 'delivery_failed')
+  const errorCode = known?.code ?? (isStorageFull(error) ? 'insufficient_storage' : 'destination_failed')
   const retryable = known?.retryable ?? isTransient(code)
   const advice = ADVICE.test(sentence) ? '' : ` ${adviceFor(errorCode, retryable, id)}`
   const { retryAfterS } = known ?? {}

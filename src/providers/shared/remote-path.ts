@@ -46,7 +46,7 @@ export function resolveKey(directory: string, key: string): RemotePath {
   if (hidden !== undefined || key.includes('\\')) {
     const fault = hidden === undefined ? 'it contains a backslash' : `"${hidden}" starts with a dot`
     throw new UploadError(
-      'delivery_failed',
+      'destination_failed',
       `"${key}" cannot be stored: ${fault}. Change the key template or the file name.`,
     )
   }

@@ -76,12 +76,12 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
 
   function notUpyun(status: number): UploadError {
     const message = `${host} returned ${status}, but not a response of Upyun. Check "endpoint".`
-    return new UploadError('delivery_failed', message)
+    return new UploadError('destination_failed', message)
   }
 
   function notConfirmed(what: string): UploadError {
     const message = `${host} reported that it ${what}, but it did not. Try again.`
-    return new UploadError('delivery_failed', message, { retryable: true })
+    return new UploadError('destination_failed', message, { retryable: true })
   }
 
   return {

@@ -27,7 +27,7 @@ interface Resource {
 
 /** Requests to one WebDAV server (RFC 4918). */
 export interface WebDavClient {
-  /** @throws UploadError `delivery_failed`, or `insufficient_storage` for 507 */
+  /** @throws UploadError `destination_failed`, or `insufficient_storage` for 507 */
   request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
   /** Returns undefined if the path does not exist. */
   find(path: string, signal: AbortSignal): Promise<Resource | undefined>
@@ -99,7 +99,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
   }
 
   function refusal(method: string, status: number, reason: string): UploadError {
-    const code = status === 507 ? 'insufficient_storage' : 'delivery_failed'
+    const code = status === 507 ? 'insufficient_storage' : 'destination_failed'
     const message = `${new URL(base).host} returned ${status} to ${method}: ${reason}`
     return new UploadError(code, message, { retryable: status === 500 || status === 502 })
   }

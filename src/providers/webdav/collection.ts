@@ -111,7 +111,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
       await removeFile(dav, path, signal)
       if (await dav.find(path, signal))
         throw new UploadError(
-          'delivery_failed',
+          'destination_failed',
           `The server reported that it removed "${key}", but the file still exists. Try again.`,
         )
     },
@@ -129,7 +129,7 @@ async function verify(
   if (found && (found.size ?? size) === size) return
   const what = found ? `stored ${found.size} of ${size} bytes` : 'did not store it'
   const message = `The server accepted "${key}", but ${what}. Try again.`
-  throw new UploadError('delivery_failed', message, { retryable: true })
+  throw new UploadError('destination_failed', message, { retryable: true })
 }
 
 /** Renames a file. `overwrite` would also replace a folder with its content, so it is used only if a file exists. */
@@ -175,5 +175,5 @@ function mayHaveArrived(error: unknown): boolean {
 function inTheWay(what: 'file' | 'folder', path: string): UploadError {
   const name = path.slice(path.lastIndexOf('/') + 1)
   const message = `A ${what} named "${name}" already exists. Change the key template, or remove the ${what}.`
-  return new UploadError('delivery_failed', message)
+  return new UploadError('destination_failed', message)
 }

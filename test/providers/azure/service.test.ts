@@ -173,7 +173,7 @@ describe('at azurite', () => {
     const target = await open({ ...options, accountKey: undefined, sasToken })
     for (const work of [() => put(target, 'refused.png'), () => target.check?.(never())]) {
       const error = await failureOf(Promise.resolve(work()))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       expect(error.message).toContain(words)
       expect(error.message).not.toContain('sig')
     }
@@ -187,7 +187,7 @@ describe('at azurite', () => {
     const target = await open({ ...options, ...more })
     for (const work of [() => put(target, 'refused.png'), () => target.check?.(never())]) {
       const error = await failureOf(Promise.resolve(work()))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       expect(error.message).toContain(words)
     }
   })
@@ -283,7 +283,7 @@ describe('what only the real service answers', () => {
   ]
   it.each(cases)('%s', async (_, answer, retryable, words) => {
     const failure = await ask(() => answer, small)
-    expect(failure).toMatchObject({ code: 'delivery_failed', retryable })
+    expect(failure).toMatchObject({ code: 'destination_failed', retryable })
     expect(failure.message).toContain(words)
     expect(failure.message).not.toMatch(/https?:/)
   })

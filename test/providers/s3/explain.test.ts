@@ -43,7 +43,7 @@ async function putAgainst(answer: Answer, options: Record<string, unknown> = {})
     recorder.close()
   })
   const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
-  expect(error.code).toBe('delivery_failed')
+  expect(error.code).toBe('destination_failed')
   expect(error.message).toMatch(/^Could not store "a\.png" at s3\/Default: /)
   expect(error.message).not.toMatch(/https?:\/\/|the secret/)
   return error

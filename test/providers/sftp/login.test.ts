@@ -50,7 +50,7 @@ describe('the host key of an SFTP server', () => {
     const password = 'must-not-be-sent'
     const options = { ...loginOf(server), privateKeyFile: undefined, password, hostFingerprint: OTHER }
     const error = await failureOf(check(options))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain(`ssh-ed25519 ${server.fingerprint}, which is not in "hostFingerprint"`)
     expect(server.output()).not.toContain('Failed password')
   })
@@ -120,7 +120,7 @@ describe('a login by key at OpenSSH', () => {
     makeKey(keyFile)
     const privateKey = await readFile(keyFile, 'utf8')
     const error = await failureOf(check({ ...loginOf(server), privateKeyFile: undefined, privateKey }))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('it refused publickey (it accepts: publickey)')
     for (const line of privateKey.split('\n').filter(Boolean)) expect(error.message).not.toContain(line)
   })
@@ -181,7 +181,7 @@ describe('a login at ProFTPD', () => {
   ])('says what to do about an encrypted key %s, and connects nowhere', async (_, passphrase, words) => {
     const options = { ...login, port: 1, privateKeyFile: server.keyFile, passphrase }
     const error = await failureOf(check(options))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain(`"privateKeyFile" is not a usable private key. ${words}`)
     expect(error.message).not.toContain(passphrase ?? server.keyFile)
   })
@@ -244,7 +244,7 @@ describe('a login by password', () => {
     const { options, attempts } = await startAsking(['password', 'keyboard-interactive'], 'the password')
     const error = await failureOf(check({ ...options, password: 'another password' }))
     expect(attempts).toEqual(['none', 'password'])
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('it refused password')
     expect(error.message).not.toContain('another password')
   })
@@ -254,7 +254,7 @@ describe('what is no SFTP server', () => {
   it('is not there: may pass', async () => {
     const port = await findFreePorts()
     const error = await failureOf(check({ port, username: 'u', password: 'p' }))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
     expect(error.message).toBe(
       `"sftp/Default" (127.0.0.1, port ${port}) can't be reached: it refuses connections. Try again, or check "providers.sftp.Default" in the configuration.`,
     )

@@ -118,7 +118,7 @@ describe('a refusal', () => {
   ])('%i %j', async (status, body, retryable, words) => {
     const target = await open({ endpoint: await serveReply(status, body) })
     const error = await failureOf(put(target))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable })
     expect(error.message).toContain(words)
   })
 
@@ -138,7 +138,7 @@ describe('a refusal', () => {
     const target = await open({ ...own, ...more })
     for (const work of [() => put(target), () => target.check?.(never())]) {
       const error = await failureOf(Promise.resolve(work()))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       expect(error.message).toContain(words)
     }
   })

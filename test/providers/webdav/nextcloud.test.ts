@@ -108,6 +108,6 @@ it.each([
 ])('a public link that %s is refused, with nothing stored', async (_, refusal, says) => {
   const { target } = await openRecipe('nextcloud-link', () => refusal)
   const error = await failureOf(target.put(objectOf('a.png', CONTENT), never()))
-  expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+  expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
   expect(error.message).toContain(says)
 })

@@ -108,7 +108,7 @@ describe('a server that does not do what it says', () => {
     const target = await openHost(webdav, { url: `http://127.0.0.1:${server.port}` })
     onTestFinished(() => target.close?.())
     const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable })
     expect(error.message).toContain(words)
   })
 

@@ -57,20 +57,20 @@ export function explainReply(reply: HttpReply, doing: string, remote: RemoteBran
     `${remote.host} returned ${reply.status} when ${doing}: ${hint}.${response}`
   if (isLimited(reply, words)) {
     const retryAfterS = readPause(reply)
-    return new UploadError('delivery_failed', message('the rate limit is exceeded'), {
+    return new UploadError('destination_failed', message('the rate limit is exceeded'), {
       retryable: true,
       retryAfterS,
     })
   }
   const retryable = isStale(reply, false)
-  return new UploadError('delivery_failed', message(hintOf(reply.status, words, remote)), { retryable })
+  return new UploadError('destination_failed', message(hintOf(reply.status, words, remote)), { retryable })
 }
 
 /** Makes the error for a successful response that is not from the API of a Git host. */
 export function notGitHost(reply: HttpReply, doing: string, { host, token }: RemoteBranch): UploadError {
   const response = excerpt(reply.text.replaceAll(token, '[secret]'))
   return new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `${host} returned ${reply.status} when ${doing}, but not a response of its API. Check "apiUrl" and any proxy in between. Response: ${response}`,
   )
 }

@@ -41,7 +41,7 @@ function readFile(reply: HttpReply): RepositoryFile | 'unknown' {
   if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'
   const name = typeof path === 'string' ? `"${excerpt(path)}"` : 'the key'
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `Could not store the file as ${name}: the branch has a folder, a symbolic link or a submodule with that name. Change the key template.`,
   )
 }

@@ -210,7 +210,7 @@ async function check({ forge, remote, send }: Repository, signal: AbortSignal): 
   }
   const isRepo = ({ id }: Members) => typeof id === 'number'
   const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`, isRepo)
-  const refuse = (reason: string) => new UploadError('delivery_failed', `"${remote.repo}" ${reason}`)
+  const refuse = (reason: string) => new UploadError('destination_failed', `"${remote.repo}" ${reason}`)
   if (repo['archived'] === true) throw refuse('is archived and accepts no commits. Use another repository.')
   const { push } = membersOf(repo['permissions'])
   if (push === false) throw refuse('is not writable for the owner of the token. Give it write access.')
@@ -233,7 +233,7 @@ function tooLarge({ key, size }: UploadObject, { host }: RemoteBranch, maxBytes:
 /**
  * Returns the members of a JSON object in a response.
  *
- * @throws UploadError `delivery_failed` if it is not JSON, for example a login page
+ * @throws UploadError `destination_failed` if it is not JSON, for example a login page
  */
 export function readMembers(reply: HttpReply): Members {
   return membersOf(reply.json())

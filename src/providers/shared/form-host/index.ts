@@ -102,12 +102,12 @@ function makeBody(
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
   throw new UploadError(
-    'delivery_failed',
+    'destination_failed',
     `The header "${name}" can't be sent: its value contains a line break or a character outside Latin-1.`,
   )
 }
 
-/** @throws UploadError `delivery_failed` unless the response is a success that contains an absolute URL */
+/** @throws UploadError `destination_failed` unless the response is a success that contains an absolute URL */
 function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, url: URL): Stored {
   const answered = answerFunctions({ reply, url })
   const functions = { ...objectFunctions(object, host.secrets, 'url'), ...answered }
@@ -146,7 +146,7 @@ function isPage({ headers, text }: HttpReply): boolean {
 
 /** Not retryable, because the host would return the same response again. */
 function failure(message: string): UploadError {
-  return new UploadError('delivery_failed', message)
+  return new UploadError('destination_failed', message)
 }
 
 /** Returns the first template with a value. */

@@ -188,7 +188,7 @@ describe('what a forge refuses is explained', () => {
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
     expect(error.message).toMatch(message)
     expect(error.message).toMatch(new RegExp(`returned ${status} when committing "a.bin"`))
-    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(writesOf(forge)).toHaveLength(1)
   })
 
@@ -204,7 +204,7 @@ describe('what a forge refuses is explained', () => {
     for (const body of ['<html>Log in</html>', '', { content: { sha: '0'.repeat(40) }, branch: 'main' }]) {
       forge.answerWith(request => (isWrite(request) ? { status: 200, body } : undefined))
       const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     }
     expect(forge.commits).toEqual([])
   })
