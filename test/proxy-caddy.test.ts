@@ -26,7 +26,7 @@ async function startBehindCaddy(context: TestContext, path = '', trusted?: strin
     config: {
       server: { key: KEY, publicUrl: url, trustProxy: ['loopback', ...(trusted ? [trusted] : [])] },
       auth: {
-        proxy: {
+        reverseProxy: {
           from: ['127.0.0.1'],
           userHeader: 'X-User',
           secretHeader: { name: 'X-Proxy-Secret', value: SECRET },

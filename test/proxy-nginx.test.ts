@@ -44,7 +44,7 @@ function configOf(publicUrl: string) {
   const secretHeader = { name: 'X-Proxy-Secret', value: SECRET }
   return {
     server: { key: KEY, publicUrl, trustProxy: ['loopback'] },
-    auth: { proxy: { from: ['127.0.0.0/8'], userHeader: 'X-User', secretHeader } },
+    auth: { reverseProxy: { from: ['127.0.0.0/8'], userHeader: 'X-User', secretHeader } },
   }
 }
 

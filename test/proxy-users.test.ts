@@ -19,7 +19,7 @@ const TYPE = 'Content-Type: multipart/form-data; boundary=b'
 
 const withProxy = (proxy: object, auth: object = {}, server: object = {}) => ({
   server: { key: KEY, ...server },
-  auth: { proxy: { from: ['127.0.0.1'], ...proxy }, ...auth },
+  auth: { reverseProxy: { from: ['127.0.0.1'], ...proxy }, ...auth },
   page: { history: true },
 })
 
@@ -82,7 +82,10 @@ describe('with the preset "authelia"', () => {
 
   it('nobody is named: a key counts, and loopback and anonymous do not', async () => {
     const alone = await startApp({ config: withProxy({ preset: 'authelia' }, { anonymous: true }) })
-    expect(await upload(alone)).toMatchObject({ status: 401, message: expect.stringContaining('auth.proxy') })
+    expect(await upload(alone)).toMatchObject({
+      status: 401,
+      message: expect.stringContaining('auth.reverseProxy'),
+    })
     expect(await upload(alone, `X-Upload-Key: ${KEY}`)).toMatchObject({
       status: 200,
       line: { caller: 'server', admittedBy: 'key' },
@@ -160,7 +163,7 @@ describe('who may name people', () => {
 
   it('where it is not enough, the key decides what the person may do', async () => {
     const keys = [{ name: 'paths', key: 'an0ther-key', sources: ['path'] }]
-    const app = await startApp({ config: withProxy({ preset: 'authelia', isEnough: false }, { keys }) })
+    const app = await startApp({ config: withProxy({ preset: 'authelia', requireKey: true }, { keys }) })
     const line = { caller: 'proxy: alice' }
     expect(await upload(app, 'Remote-User: alice')).toMatchObject({ status: 401, line })
     expect(await upload(app, 'Remote-User: alice', 'X-Upload-Key: no')).toMatchObject({
@@ -260,23 +263,27 @@ describe('pages of other sites', () => {
 })
 
 it.each<[what: string, proxy: object, says: RegExp, server?: object]>([
-  ['a range without a secret', { from: ['10.0.0.0/8'], preset: 'authelia' }, /auth\.proxy\.from.*range/s],
-  ['no header', { from: ['10.0.0.1'] }, /auth\.proxy\.userHeader.*missing/s],
+  [
+    'a range without a secret',
+    { from: ['10.0.0.0/8'], preset: 'authelia' },
+    /auth\.reverseProxy\.from.*range/s,
+  ],
+  ['no header', { from: ['10.0.0.1'] }, /auth\.reverseProxy\.userHeader.*missing/s],
   ['the header of keys', { from: ['10.0.0.1'], userHeader: 'X-Upload-Key' }, /userHeader/],
   ['an underscore', { from: ['10.0.0.1'], userHeader: 'X_User' }, /userHeader/],
   ['a socket that is none', { from: ['unix'], preset: 'authelia' }, /server\.host is not a Unix socket/],
-  ['a hostname', { from: ['proxy.example'], preset: 'authelia' }, /auth\.proxy\.from/],
+  ['a hostname', { from: ['proxy.example'], preset: 'authelia' }, /auth\.reverseProxy\.from/],
   ['an unknown destination', { from: ['::1'], preset: 'authelia', destinations: ['s3/x'] }, /destinations/],
   [
     'one header for both',
     { from: ['::1'], userHeader: 'X-A', secretHeader: { name: 'x-a', value: 'b' } },
     /secretHeader/,
   ],
-])('a configuration of auth.proxy with %s was taken', async (_, proxy, says) => {
+])('a configuration of auth.reverseProxy with %s was taken', async (_, proxy, says) => {
   const cwd = await makeDirectory()
   const file = join(cwd, 'upload-server.json')
   const providers = { local: { a: { directory: 'a' } } }
-  await writeFile(file, JSON.stringify({ auth: { proxy }, providers }))
+  await writeFile(file, JSON.stringify({ auth: { reverseProxy: proxy }, providers }))
   await expect(loadConfig({ env: {}, platform: 'linux', cwd, file })).rejects.toThrow(says)
 })
 

@@ -150,9 +150,14 @@ describe('a quota', () => {
   })
 
   it('counts for each person, and together with that of the key where both are asked for', async () => {
-    const proxy = { from: ['127.0.0.1'], preset: 'authelia', isEnough: false, quota: { files: 1, per: '1d' } }
+    const reverseProxy = {
+      from: ['127.0.0.1'],
+      preset: 'authelia',
+      requireKey: true,
+      quota: { files: 1, per: '1d' },
+    }
     const { auth } = config({ quota: { files: 2, per: '1d' } })
-    const app = await startApp({ config: { auth: { ...auth, proxy } } })
+    const app = await startApp({ config: { auth: { ...auth, reverseProxy } } })
     const by = async (user: string) =>
       (await send(app.url, { 'a.txt': `of ${user} ${randomUUID()}` }, { 'Remote-User': user })).status
     expect([await by('alice'), await by('alice'), await by('bob'), await by('carol')]).toEqual([

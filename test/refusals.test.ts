@@ -133,8 +133,8 @@ describe('the log line of a refusal has the address of the client, the caller an
 })
 
 it('429: who is locked out, and whom the proxy names', async () => {
-  const proxy = { from: ['127.0.0.1'], preset: 'authelia', isEnough: false }
-  const app = await startApp({ config: { ...config, auth: { maxFailures: 1, proxy } } })
+  const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia', requireKey: true }
+  const app = await startApp({ config: { ...config, auth: { maxFailures: 1, reverseProxy } } })
   const headers = ['Remote-User: alice', 'X-Upload-Key: no']
   expect(await refuse(app, { headers, body: 'x' })).toMatchObject({
     status: 401,

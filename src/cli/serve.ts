@@ -137,8 +137,8 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
       `Port ${port} is used by another program; listening on ${server.url} instead`,
     )
   }
-  const { keys, tokens, proxy } = settings.auth
-  const isSignedIn = tokens.length > 0 || proxy?.isEnough === true
+  const { keys, tokens, reverseProxy } = settings.auth
+  const isSignedIn = tokens.length > 0 || reverseProxy?.requireKey === false
   if (!isLoopbackHost(host) && key === undefined && keys.length === 0 && !isSignedIn) {
     logger.warn(
       settings.auth.anonymous

@@ -3,7 +3,7 @@ import * as z from '../packages/zod.ts'
 import { readTime } from '../times.ts'
 import { isOrigin } from './endpoint.ts'
 import { permissions } from './permissions.ts'
-import { proxyAuth } from './proxy-users.ts'
+import { reverseProxy } from './proxy-users.ts'
 import { tokenList } from './tokens.ts'
 import { count, ms, proxyAddress, section } from './values.ts'
 
@@ -69,7 +69,7 @@ export const authSection = section(
       60_000,
       'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
     ),
-    proxy: proxyAuth,
+    reverseProxy,
     tokens: tokenList,
     keys: z
       .array(uploadKey)

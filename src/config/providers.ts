@@ -206,12 +206,12 @@ export function checkReferences(config: unknown, plugins: Plugins, report: OnPro
     for (const id of isRecord(token) && Array.isArray(token['destinations']) ? token['destinations'] : [])
       if (typeof id === 'string' && !isThere(id, all))
         report(`auth.tokens[${index}].destinations`, notADestination(id, known))
-  const proxy = isRecord(auth) ? auth['proxy'] : undefined
+  const proxy = isRecord(auth) ? auth['reverseProxy'] : undefined
   const host = isRecord(server) ? server['host'] : undefined
   if (isRecord(proxy)) checkProxyAuth(proxy, host, all, known, report)
 }
 
-/** Checks that the destinations of `auth.proxy` exist, and that it names the Unix socket only if the server has one. */
+/** Checks that the destinations of `auth.reverseProxy` exist, and that it names the Unix socket only if the server has one. */
 function checkProxyAuth(
   proxy: Record<string, unknown>,
   host: unknown,
@@ -222,9 +222,9 @@ function checkProxyAuth(
   const { from, destinations } = proxy
   for (const id of Array.isArray(destinations) ? destinations : [])
     if (typeof id === 'string' && !isThere(id, all))
-      report('auth.proxy.destinations', notADestination(id, known))
+      report('auth.reverseProxy.destinations', notADestination(id, known))
   if (Array.isArray(from) && from.includes('unix') && !(typeof host === 'string' && isSocketPath(host)))
-    report('auth.proxy.from', 'has "unix", but server.host is not a Unix socket')
+    report('auth.reverseProxy.from', 'has "unix", but server.host is not a Unix socket')
 }
 
 /** Checks that the secrets of upload keys are unique, so that each identifies its client. */

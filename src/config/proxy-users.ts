@@ -42,8 +42,8 @@ const peer = z
   .string()
   .refine(isPeer, 'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"')
 
-/** `auth.proxy` of the configuration. */
-export const proxyAuth = z
+/** `auth.reverseProxy` of the configuration. */
+export const reverseProxy = z
   .strictObject({
     from: z
       .array(peer)
@@ -62,10 +62,12 @@ export const proxyAuth = z
       })
       .optional()
       .describe('Header with a secret that proves that the reverse proxy sent the request.'),
-    isEnough: z
+    requireKey: z
       .boolean()
-      .default(true)
-      .describe('Accept people whom the reverse proxy names without an upload key.'),
+      .default(false)
+      .describe(
+        'Require an upload key as well from people whom the reverse proxy names. Its destinations, sources and quota then apply, too.',
+      ),
     ...permissions,
   })
   .superRefine((proxy, context) => {

@@ -37,7 +37,7 @@ interface UploadKey extends Permissions {
 
 export interface AccessSettings extends LoopbackRules {
   /** A reverse proxy that says who sends a request. */
-  readonly proxy?: ProxyAuth | undefined
+  readonly reverseProxy?: ProxyAuth | undefined
   /** Signed tokens that are accepted instead of an upload key. */
   readonly tokens?: TokenAuth | undefined
   readonly publicUrl?: string | undefined
@@ -61,7 +61,7 @@ export interface Access {
    * added what identifies the client. Throws `origin_forbidden`.
    */
   assertSameSite(caller: Caller, facts: RequestFacts): void
-  /** Whether the peer is the reverse proxy of `auth.proxy`, whose requests are never local. */
+  /** Whether the peer is the reverse proxy of `auth.reverseProxy`, whose requests are never local. */
   isProxy(peerAddress: string | undefined): boolean
   /** Whether pages of that origin may use the loopback exemption. Never true for `null`. */
   isTrustedOrigin(origin: string): boolean
@@ -111,7 +111,7 @@ export async function admitSameSite(
 }
 
 /**
- * Decides who may upload, in this order: people whom the reverse proxy of `auth.proxy` names, local clients, who need no
+ * Decides who may upload, in this order: people whom the reverse proxy of `auth.reverseProxy` names, local clients, who need no
  * key; then IP addresses with too many failed attempts are rejected, the upload keys are compared, and tokens are verified.
  *
  * @param failures failed attempts so far, which a reload doesn't reset
@@ -123,7 +123,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   const loopback = describeLoopbackCaller(settings)
   const anonymous = settings.anonymous ? describeAnonymousCaller(settings) : undefined
 
-  const { proxy } = settings
+  const { reverseProxy: proxy } = settings
   const proxyUsers = proxy && createProxyUsers(proxy)
   const { tokens } = settings
   const tokenCallers = (tokens?.entries ?? []).map(({ name, destinations, sources }) =>
@@ -140,7 +140,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   async function admit(facts: RequestFacts): Promise<Caller> {
     const { peerAddress, clientAddress, headers, rawHeaders, query } = facts
     const user = proxyUsers?.nameOf(facts)
-    if (proxy?.isEnough && user !== undefined) return describeProxyCaller(user, proxy, settings)
+    if (proxy && !proxy.requireKey && user !== undefined) return describeProxyCaller(user, proxy, settings)
 
     const isFromProxy = proxyUsers?.isProxy(peerAddress) ?? false
     const mayBeLocal = !isFromProxy && isLoopbackAddress(peerAddress)
@@ -272,7 +272,7 @@ function crossSite(): UploadError {
   )
 }
 
-const NAMELESS = ' The reverse proxy of "auth.proxy" does not say who you are.'
+const NAMELESS = ' The reverse proxy of "auth.reverseProxy" does not say who you are.'
 
 /** @param denial why the loopback exemption did not apply */
 const explainDenial = (denial: string | undefined) =>

@@ -9,7 +9,7 @@ export interface LoopbackRules {
   readonly allowNullOrigin: boolean
   /** `name` allows every port, `name:port` that port only. */
   readonly allowedHosts: readonly string[]
-  /** Headers that reverse proxies of `auth.proxy` and `auth.tokens` add, in lower case. */
+  /** Headers that reverse proxies of `auth.reverseProxy` and `auth.tokens` add, in lower case. */
   readonly proxyHeaders?: readonly string[] | undefined
 }
 

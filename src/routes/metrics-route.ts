@@ -13,11 +13,11 @@ export function createMetricsRoute(
 ): RequestHandler {
   const keys = token === undefined ? [] : [{ name: 'metrics', key: token }]
   // People whom a reverse proxy or a token names are not operators, so they need the token of the metrics, too.
-  const proxy = settings.proxy && { ...settings.proxy, isEnough: false }
+  const reverseProxy = settings.reverseProxy && { ...settings.reverseProxy, requireKey: true }
   // Tokens don't count, but a reverse proxy that adds them still shows that a request is not local.
   const proxyHeaders = settings.tokens?.verifier.headers
   const access = createAccess(
-    { ...settings, proxy, keys, tokens: undefined, proxyHeaders, anonymous: false },
+    { ...settings, reverseProxy, keys, tokens: undefined, proxyHeaders, anonymous: false },
     failures,
   )
   return async (req, res) => {

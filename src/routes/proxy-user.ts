@@ -4,7 +4,7 @@ import { createKeyFinder, readAsUtf8 } from './credentials.ts'
 import { MAX_HEADERS } from './loopback.ts'
 import type { Permissions } from './permissions.ts'
 
-/** `auth.proxy`: an authenticating reverse proxy that names the person behind a request. */
+/** `auth.reverseProxy`: an authenticating reverse proxy that names the person behind a request. */
 export interface ProxyAuth extends Permissions {
   /** IP addresses, CIDR ranges, and `unix` for the Unix socket that the server listens on. */
   readonly from: readonly string[]
@@ -14,8 +14,8 @@ export interface ProxyAuth extends Permissions {
   /** Whether the header is known to hold one name, so that a comma in it shows that two values were joined. */
   readonly isPreset: boolean
   readonly secretHeader?: { readonly name: string; readonly value: string } | undefined
-  /** Whether no upload key is needed besides. */
-  readonly isEnough: boolean
+  /** Whether an upload key is needed as well. */
+  readonly requireKey: boolean
 }
 
 /** The part of a request that says where it came from. */
@@ -134,6 +134,6 @@ function ambiguous(why: string): UploadError {
   return new AmbiguousUser(
     'unauthorized',
     'The reverse proxy does not say clearly who you are. Ask its operator; the log of upload-server names the header.',
-    { cause: new Error(`auth.proxy: ${why}. Make the reverse proxy remove what clients send`) },
+    { cause: new Error(`auth.reverseProxy: ${why}. Make the reverse proxy remove what clients send`) },
   )
 }

@@ -51,15 +51,15 @@ export function createShareXRoute(settings: ShareXSettings, access: Access): Req
 /** A place for the upload key if the server asks for one, or for the password of the reverse proxy in front. */
 async function credentialFor(
   req: Request,
-  { access: { keys, anonymous, proxy } }: ShareXSettings,
+  { access: { keys, anonymous, reverseProxy } }: ShareXSettings,
   access: Access,
 ): Promise<string | undefined> {
   const key = keys.length > 0 && !anonymous ? 'Bearer YOUR_KEY' : undefined
   const caller = await access
     .admit(requestFacts(req, new URLSearchParams(), req.ip ?? ''))
     .catch(() => undefined)
-  if (!caller?.isAddedByOthers || proxy?.isEnough === false) return key
-  const signIn = signInOf(req, caller, proxy)
+  if (!caller?.isAddedByOthers || reverseProxy?.requireKey) return key
+  const signIn = signInOf(req, caller, reverseProxy)
   if (signIn === 'network') return undefined
   return signIn === 'page' ? 'Bearer YOUR_KEY' : 'Basic {base64:NAME:PASSWORD}'
 }

@@ -40,7 +40,7 @@ const ASSETS = new URL('dist/page/', PACKAGE_FOLDER)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
 interface UsageSettings {
-  readonly access: Pick<AccessSettings, 'proxy' | 'loopbackExempt' | 'anonymous'>
+  readonly access: Pick<AccessSettings, 'reverseProxy' | 'loopbackExempt' | 'anonymous'>
   readonly publicUrl?: string | undefined
   listenUrl(): string
   readonly limits: { readonly fileSize: number }
@@ -74,12 +74,13 @@ export function createUsageRoutes(
     try {
       const caller = await access.admit(facts)
       access.assertSameSite(caller, { ...facts, headers: req.headers })
-      const signIn = signInOf(req, caller, settings.access.proxy)
+      const signIn = signInOf(req, caller, settings.access.reverseProxy)
       // Where the name is not enough, the visitor sent a key, too.
       const { admittedBy } = caller
-      const isEnough = admittedBy === 'token' || caller.user === undefined || settings.access.proxy?.isEnough
+      const hasKey =
+        admittedBy !== 'token' && caller.user !== undefined && settings.access.reverseProxy?.requireKey
       return {
-        admittedBy: signIn === undefined && admittedBy !== 'token' ? admittedBy : isEnough ? 'proxy' : 'key',
+        admittedBy: signIn === undefined && admittedBy !== 'token' ? admittedBy : hasKey ? 'key' : 'proxy',
         ...(signIn && { signIn }),
         ...(caller.user !== undefined && { user: caller.user }),
         choices: listChoices(uploader, caller),
@@ -161,7 +162,11 @@ function factsOfPage(req: Request): RequestFacts {
 }
 
 /** How the reverse proxy knows the client. Undefined if the client sent its own key, or needs none. */
-export function signInOf(req: Request, caller: Caller, proxy: AccessSettings['proxy']): SignIn | undefined {
+export function signInOf(
+  req: Request,
+  caller: Caller,
+  proxy: AccessSettings['reverseProxy'],
+): SignIn | undefined {
   // A browser has no token, so a reverse proxy added it.
   if (caller.admittedBy === 'token') return 'page'
   if (caller.user !== undefined && proxy?.preset === 'tailscale') return 'network'

@@ -177,11 +177,15 @@ function createTracker() {
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, proxy, tokens: _, ...rules } = auth
+  const { keys, reverseProxy: proxy, tokens: _, ...rules } = auth
   return {
     ...rules,
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
-    proxy: proxy && { ...proxy, userHeader: userHeaderOf(proxy), isPreset: proxy.preset !== undefined },
+    reverseProxy: proxy && {
+      ...proxy,
+      userHeader: userHeaderOf(proxy),
+      isPreset: proxy.preset !== undefined,
+    },
     allowedHosts: server.allowedHosts,
     publicUrl: server.publicUrl,
     sources,

@@ -50,11 +50,11 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
     '[{"name":"iap","preset":"google-iap","audience":"/projects/1/apps/a"}]',
     [{ name: 'iap', preset: 'google-iap', audience: '/projects/1/apps/a', claims: {} }],
   ],
-  'auth.proxy.userHeader': ['X-User', 'X-User'],
-  'auth.proxy.destinations': ['local', ['local']],
-  'auth.proxy.sources': ['form, url', ['form', 'url']],
-  'auth.proxy.fileSize': ['3MB', 3 * 1024 * 1024],
-  'auth.proxy.types': ['image/*, text/plain', ['image/*', 'text/plain']],
+  'auth.reverseProxy.userHeader': ['X-User', 'X-User'],
+  'auth.reverseProxy.destinations': ['local', ['local']],
+  'auth.reverseProxy.sources': ['form, url', ['form', 'url']],
+  'auth.reverseProxy.fileSize': ['3MB', 3 * 1024 * 1024],
+  'auth.reverseProxy.types': ['image/*, text/plain', ['image/*', 'text/plain']],
   'sources.path.roots': ['/srv/a, /srv/b', ['/srv/a', '/srv/b']],
   default: ['local', 'local'],
   keyTemplate: ['{uuid}{extname}', '{uuid}{extname}'],
@@ -77,10 +77,13 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
 
 /** What else has to be set, by the section or the setting that needs it. */
 const BESIDE: Record<string, Record<string, string>> = {
-  'auth.proxy': { UPLOAD_SERVER__AUTH__PROXY__FROM: '::1', UPLOAD_SERVER__AUTH__PROXY__PRESET: 'authelia' },
-  'auth.proxy.preset': {
-    UPLOAD_SERVER__AUTH__PROXY__FROM: '::1',
-    UPLOAD_SERVER__AUTH__PROXY__USERHEADER: 'X-User',
+  'auth.reverseProxy': {
+    UPLOAD_SERVER__AUTH__REVERSEPROXY__FROM: '::1',
+    UPLOAD_SERVER__AUTH__REVERSEPROXY__PRESET: 'authelia',
+  },
+  'auth.reverseProxy.preset': {
+    UPLOAD_SERVER__AUTH__REVERSEPROXY__FROM: '::1',
+    UPLOAD_SERVER__AUTH__REVERSEPROXY__USERHEADER: 'X-User',
   },
   'store.driver': { UPLOAD_SERVER__STORE__URL: 'postgres://u:p@h/db' },
   'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
@@ -88,12 +91,12 @@ const BESIDE: Record<string, Record<string, string>> = {
 }
 /** Settings without a default, of which none may be missing: they are set together. */
 const TOGETHER = [
-  'auth.proxy.from',
-  'auth.proxy.secretHeader.name',
-  'auth.proxy.secretHeader.value',
-  'auth.proxy.quota.files',
-  'auth.proxy.quota.bytes',
-  'auth.proxy.quota.per',
+  'auth.reverseProxy.from',
+  'auth.reverseProxy.secretHeader.name',
+  'auth.reverseProxy.secretHeader.value',
+  'auth.reverseProxy.quota.files',
+  'auth.reverseProxy.quota.bytes',
+  'auth.reverseProxy.quota.per',
 ]
 const NEEDS_NOTHING = ['pictures.watermark.image', 'pictures.watermark.text']
 
@@ -132,15 +135,15 @@ describe('UPLOAD_SERVER__… sets', () => {
     expect(Object.keys(SAMPLES).filter(name => !names.includes(name))).toEqual([])
   })
 
-  it('auth.proxy and its secret, which need all of their members', async () => {
+  it('auth.reverseProxy and its secret, which need all of their members', async () => {
     const { settings } = await load({
-      UPLOAD_SERVER__AUTH__PROXY__FROM: '10.0.0.1, ::1',
-      UPLOAD_SERVER__AUTH__PROXY__PRESET: 'authelia',
-      UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__NAME: 'X-Proxy-Secret',
-      UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__VALUE: '0123',
-      UPLOAD_SERVER__AUTH__PROXY__QUOTA__FILES: '5',
-      UPLOAD_SERVER__AUTH__PROXY__QUOTA__BYTES: '1KB',
-      UPLOAD_SERVER__AUTH__PROXY__QUOTA__PER: '1d',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__FROM: '10.0.0.1, ::1',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__PRESET: 'authelia',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__SECRETHEADER__NAME: 'X-Proxy-Secret',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__SECRETHEADER__VALUE: '0123',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__QUOTA__FILES: '5',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__QUOTA__BYTES: '1KB',
+      UPLOAD_SERVER__AUTH__REVERSEPROXY__QUOTA__PER: '1d',
     })
     expect(TOGETHER.map(name => pick(settings, name.split('.')))).toEqual([
       ['10.0.0.1', '::1'],

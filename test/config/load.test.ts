@@ -198,7 +198,7 @@ it.each([
   [{ server: { host: 'fe80::1%eth0' } }],
   [{ server: { host: '/run/upload-server/http.sock' } }],
   [{ auth: { allowedOrigins: ['https://Notes.example.com/', 'http://nas:8080', 'app://obsidian.md'] } }],
-  [{ auth: { proxy: { from: ['10.0.0.2'], userHeader: 'X-Forwarded-User' } } }],
+  [{ auth: { reverseProxy: { from: ['10.0.0.2'], userHeader: 'X-Forwarded-User' } } }],
 ])('hosts, origins and headers that can be are accepted: %j', async config => {
   expect(await problemsOf(config)).toEqual([])
 })
@@ -241,8 +241,8 @@ describe('a mistake is reported with its path and what is allowed', () => {
     ]),
     ...['Content-Length', 'Cookie', 'x-forwarded-for', 'Accept', 'X-Upload-Key'].map(
       (userHeader): [unknown, string] => [
-        { auth: { proxy: { from: ['10.0.0.2'], userHeader } } },
-        'auth.proxy.userHeader: must not be a header with a meaning of its own',
+        { auth: { reverseProxy: { from: ['10.0.0.2'], userHeader } } },
+        'auth.reverseProxy.userHeader: must not be a header with a meaning of its own',
       ],
     ),
     [{ server: { key: '' } }, 'server.key: must not be empty'],

@@ -54,7 +54,7 @@ async function startServer(proxy: object) {
   const app = await startApp({
     config: {
       server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
-      auth: { proxy: { from: ['127.0.0.1'], secretHeader, ...proxy } },
+      auth: { reverseProxy: { from: ['127.0.0.1'], secretHeader, ...proxy } },
       default: 'local/Default',
       providers: {
         local: { Default: { directory: 'files', serve: true } },

@@ -5,7 +5,7 @@ import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const proxied = (proxy: object) => ({
   server: { key: 'k3y-0f-the-server' },
-  auth: { proxy: { from: ['127.0.0.1'], ...proxy } },
+  auth: { reverseProxy: { from: ['127.0.0.1'], ...proxy } },
   page: { history: true },
 })
 
