@@ -1,4 +1,4 @@
-import { deprecated } from '../options.ts'
+import { deprecated, ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { duration, keyTemplate, proxyAddress } from './values.ts'
@@ -89,6 +89,17 @@ export const destinationSchema = z.strictObject({
     .optional()
     .describe(
       'Outbound proxy for this destination, instead of "network.proxy" and "network.noProxy": a proxy URL, "environment" or "none".',
+    ),
+  caFile: ownFile()
+    .optional()
+    .describe(
+      'PEM file with CA certificates to trust for this destination, in addition to those of "network.caFile" and the built-in ones.',
+    ),
+  insecureTls: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Disable the verification of TLS certificates of this destination. Anyone on the network path can then read and modify the traffic.',
     ),
   expiry: z
     .strictObject({

@@ -1,7 +1,6 @@
 import { Agent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import type { Socket } from 'node:net'
-import type { ConnectionOptions } from 'node:tls'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import { dial } from './dial.ts'
@@ -10,13 +9,19 @@ import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
 import { readTrust } from './trust.ts'
 
-export interface HttpAgentsOptions {
+/** How a client or a destination connects. */
+export interface ConnectionSettings {
+  /** PEM file with CA certificates to trust in addition to those of `network.caFile` and the built-in ones. */
   readonly caFile?: string | undefined
-  readonly insecureTls: boolean
-  /** Idle timeout of a connection, in milliseconds; 0 for none. */
-  readonly idleTimeoutMs: number
+  /** If true, certificates of servers are not verified. Those of proxies are. Default: false. */
+  readonly insecureTls?: boolean | undefined
   /** Outbound proxies. Default: none. */
   readonly outgoing?: Outgoing | undefined
+}
+
+export interface HttpSettings extends ConnectionSettings {
+  /** Idle timeout of a connection, in milliseconds; 0 for none. Default: 60 s. */
+  readonly idleTimeoutMs?: number | undefined
 }
 
 /** How a request reaches its server. */
@@ -33,8 +38,8 @@ export interface HttpAgents {
   close(): void
 }
 
-export function createHttpAgents(options: HttpAgentsOptions): HttpAgents {
-  const { caFile, insecureTls, idleTimeoutMs, outgoing = DIRECT } = options
+export function createHttpAgents(settings: HttpSettings): HttpAgents {
+  const { caFile, insecureTls, idleTimeoutMs = 60_000, outgoing = DIRECT } = settings
   const closing = createCanceller()
   const ways = new Map<string, HttpWay>()
   const getTrust = once(() => readTrust({ 'network.caFile': outgoing.caFile, caFile }))
@@ -67,19 +72,6 @@ export function createHttpAgents(options: HttpAgentsOptions): HttpAgents {
       for (const { agent } of ways.values()) agent.destroy()
     },
   }
-}
-
-/** Connects to a server that does not speak HTTP, through the proxy that is meant for it. @throws as `dial` */
-export async function dialOut(
-  outgoing: Outgoing,
-  target: Endpoint,
-  signal: AbortSignal,
-  tls?: ConnectionOptions,
-): Promise<Socket> {
-  const proxy = outgoing.proxyFor({ protocol: 'tcp:', ...target })
-  const trust =
-    proxy?.protocol === 'https:' ? await readTrust({ 'network.caFile': outgoing.caFile }) : undefined
-  return dial(target, { proxy, trust, signal, tls })
 }
 
 /** Creates an agent whose connections are opened by `open`. */

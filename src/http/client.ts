@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
-import { ownFile } from '../options.ts'
-import * as z from '../packages/zod.ts'
-import { createHttpAgents, type HttpAgents } from './agents.ts'
+import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
 import { endpointOf, exchange, type RawReply } from './exchange.ts'
 import {
   explainNetwork,
@@ -14,32 +12,11 @@ import {
   parseRetryAfter,
 } from './network.ts'
 import { explainProxy } from './proxy/failure.ts'
-import type { Outgoing } from './proxy/outgoing.ts'
 
 /** Length of a response that is searched for a message, in characters. Pages begin with scripts and styles. */
 const EXCERPTED_CHARACTERS = 64 * 1024
 /** Maximum length of a response in an error message, in characters. */
 const EXCERPT_CHARACTERS = 256
-/** Idle timeout of a connection. */
-const IDLE_TIMEOUT_MS = 60_000
-
-/** Options of every HTTP provider. Spread them into its `config`. */
-export const httpOptions = {
-  caFile: ownFile()
-    .optional()
-    .describe('PEM file with CA certificates to trust in addition to the built-in ones.'),
-  insecureTls: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Disable TLS certificate verification. Anyone on the network path can then read and modify the traffic.',
-    ),
-}
-
-export interface HttpOptions {
-  readonly caFile?: string | undefined
-  readonly insecureTls: boolean
-}
 
 export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
@@ -69,36 +46,15 @@ export interface HttpReply {
   json(): unknown
 }
 
-/** Sends the requests of one destination over persistent connections. */
+/** Sends requests over persistent connections. */
 export interface HttpClient {
   /** @throws UploadError `destination_failed`, retryable for transient statuses and network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
-  close(): void
 }
 
-/** The owner of the connections. */
-export interface ClientDeps {
-  /** For messages. */
-  readonly name: string
-  /** Outbound proxies. Default: none. */
-  readonly outgoing?: Outgoing | undefined
-  /** Logs a warning for the operator. */
-  warn(message: string): void
-}
-
-/**
- * Creates the HTTP client of one destination.
- *
- * @param idleTimeoutMs idle timeout of a connection, in milliseconds; 0 for none
- */
-export function createHttpClient(
-  { caFile, insecureTls }: HttpOptions,
-  deps: ClientDeps,
-  idleTimeoutMs = IDLE_TIMEOUT_MS,
-): HttpClient {
-  if (insecureTls)
-    deps.warn(`${deps.name}: insecureTls disables certificate verification; use caFile instead`)
-  const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs, outgoing: deps.outgoing })
+/** Creates an HTTP client. Who creates it must close it. */
+export function createHttpClient(settings: HttpSettings): HttpClient & { close(): void } {
+  const agents = createHttpAgents(settings)
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)

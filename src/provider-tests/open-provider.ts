@@ -1,3 +1,4 @@
+import type { ConnectionSettings } from '../http/agents.ts'
 import { isDefined, type Provider, type Target } from '../providers/contract.ts'
 import { kit, type Plugin } from '../providers/kit.ts'
 
@@ -17,11 +18,12 @@ export async function openProvider(
   const provider = type === undefined ? all[0] : all.find(one => one.type === type)
   if (!isDefined(provider))
     throw new Error('the plugin must return a provider made by defineProvider of the kit that it received')
-  const config = provider.config.strict().parse(options)
+  const { caFile, insecureTls, ...own } = options as ConnectionSettings & Record<string, unknown>
+  const config = provider.config.strict().parse(own)
   const problem = provider.validate?.(config)
   if (problem !== undefined) throw new Error(problem)
   const warn = (message: string) => {
     throw new Error(message)
   }
-  return provider.open(config, { name: 'Default', warn })
+  return provider.open(config, { name: 'Default', warn, caFile, insecureTls })
 }

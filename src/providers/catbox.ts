@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -11,7 +10,6 @@ const config = z.object({
       'User hash of the account, from its page "Manage Account". Files uploaded without it can\'t be deleted.',
     ),
   url: httpAddress().default('https://catbox.moe/user/api.php').describe('URL of the upload API.'),
-  ...httpOptions,
 })
 
 /** Catbox. The response is the URL, or an error message, both with status 200. */
@@ -25,7 +23,7 @@ export const catbox = defineProvider({
     choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
   },
   config,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
 })
 
 /** Describes the API: catbox.moe/tools.php */

@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -16,7 +15,6 @@ const config = z.object({
     .describe(
       'Time after which the site deletes the file. ISO 8601 duration such as "P3D" (3 days). Default: never.',
     ),
-  ...httpOptions,
 })
 
 /** A Chevereto site, API version 1 and 1.1. */
@@ -36,7 +34,7 @@ export const chevereto = defineProvider({
     ],
   },
   config,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
 })
 
 /** Describes the API: v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the API key only from the form. */

@@ -1,4 +1,5 @@
-import type { Outgoing } from '../http/proxy/outgoing.ts'
+import type { ConnectionSettings } from '../http/agents.ts'
+import { type Connections, createConnections } from '../http/connections.ts'
 import type * as z from '../packages/zod.ts'
 import { toCheckedTarget } from './shared/checked-target.ts'
 import type { KnownHosts, OpenTarget } from './shared/target.ts'
@@ -13,8 +14,8 @@ export type {
   UploadObject,
 } from './shared/target.ts'
 
-/** What a provider gets from the server. */
-export interface ProviderDeps {
+/** What the server opens a destination with. */
+export interface ProviderDeps extends ConnectionSettings {
   /** Name of the destination (`configName`). */
   readonly name: string
   /** Logs a warning for the operator. Secrets are masked. */
@@ -25,11 +26,12 @@ export interface ProviderDeps {
   readonly ownPaths?: readonly string[]
   /** If undefined, host keys are trusted by the configuration only. */
   readonly knownHosts?: KnownHosts | undefined
-  /** Outbound proxies for its connections. Default: none. */
-  readonly outgoing?: Outgoing | undefined
   /** Working directory of started programs. It must not be a folder that another user can create. Default: the root. */
   readonly programFolder?: string | undefined
 }
+
+/** What a provider gets. The server owns its connections: proxy, certificates and time limits are applied, and it closes them. */
+export interface Context extends ProviderDeps, Omit<Connections, 'close'> {}
 
 /** Families of providers, in the order of `init` and the README. Within a family, providers are sorted by type. */
 export const FAMILIES = ['folder', 'bucket', 'repository', 'server', 'host', 'other'] as const
@@ -79,6 +81,11 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   open(config: z.output<C>, deps: ProviderDeps): OpenTarget | Promise<OpenTarget>
 }
 
+/** A provider as it is written. */
+export type ProviderDefinition<C extends z.ZodObject> = Omit<Provider<C>, 'open'> & {
+  open(config: z.output<C>, context: Context): OpenTarget | Promise<OpenTarget>
+}
+
 const defined = new WeakSet<object>()
 
 /**
@@ -86,13 +93,17 @@ const defined = new WeakSet<object>()
  *
  * @throws Error if it has no `open`. Its `open` throws if it returns an invalid target
  */
-export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
+export function defineProvider<C extends z.ZodObject>(provider: ProviderDefinition<C>): Provider<C> {
   if (typeof provider.open !== 'function') throw new Error(`"open" of "${provider.type}" must be a function`)
   const result: Provider<C> = {
     ...provider,
     open(config, deps) {
-      const opened = provider.open(config, deps)
-      const check = (target: OpenTarget) => toCheckedTarget(target, `${provider.type}/${deps.name}`)
+      const id = `${provider.type}/${deps.name}`
+      if (deps.insecureTls)
+        deps.warn(`${id}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
+      const { close, ...connections } = createConnections(deps)
+      const opened = provider.open(config, { ...deps, ...connections })
+      const check = (target: OpenTarget) => toCheckedTarget(target, id, close)
       return opened instanceof Promise ? opened.then(check) : check(opened)
     },
   }

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto'
 import { UploadError } from '../errors.ts'
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
-import { createHttpClient, excerpt, httpOptions } from '../http/client.ts'
+import { excerpt, type HttpClient } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target } from './contract.ts'
+import { type Context, defineProvider, type Target } from './contract.ts'
 import { bucketOptions, s3Options } from './s3/options.ts'
 import { requireSettings } from './s3/settings.ts'
 import { openS3 } from './s3/target.ts'
@@ -27,7 +27,6 @@ const config = z.object({
   apiUrl: urlPrefix()
     .default('https://api.dogecloud.com')
     .describe('URL of the API that issues temporary access keys.'),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -87,18 +86,17 @@ interface Session {
   readonly endsAt: number
 }
 
-function open(options: Options, deps: ProviderDeps): Target {
-  const client = createHttpClient(options, deps)
+function open(options: Options, context: Context): Target {
   let session: Promise<Session> | undefined
 
   async function begin(signal: AbortSignal): Promise<Session> {
-    const { Credentials, ExpiredAt, Buckets } = await requestKeys(client, options, signal)
+    const { Credentials, ExpiredAt, Buckets } = await requestKeys(context.http, options, signal)
     const bucket = Buckets.find(one => one.name === options.bucket)
     if (!bucket)
       throw failure(`DogeCloud has no storage space "${options.bucket}" for this access key. Check "bucket".`)
-    const { urlPrefix, urlSuffix, path, cacheControl, caFile, insecureTls } = options
+    const { urlPrefix, urlSuffix, path, cacheControl } = options
     const { accessKeyId, secretAccessKey, sessionToken } = Credentials
-    deps.learn?.([secretAccessKey, sessionToken])
+    context.learn?.([secretAccessKey, sessionToken])
     const settings = requireSettings(
       z.object(s3Options).parse({
         preset: 'custom',
@@ -113,11 +111,9 @@ function open(options: Options, deps: ProviderDeps): Target {
         urlSuffix,
         path,
         cacheControl,
-        caFile,
-        insecureTls,
       }),
     )
-    return { target: openS3('dogecloud', settings, deps), endsAt: ExpiredAt * 1000 }
+    return { target: openS3('dogecloud', settings, context), endsAt: ExpiredAt * 1000 }
   }
 
   /** Returns the current session. Concurrent calls share one request for access keys. */
@@ -152,14 +148,13 @@ function open(options: Options, deps: ProviderDeps): Target {
     async close() {
       const last = await session?.catch(() => undefined)
       await last?.target.close?.()
-      client.close()
     },
   }
 }
 
 /** Requests temporary access keys. The signature covers the path and the body. */
 async function requestKeys(
-  client: ReturnType<typeof createHttpClient>,
+  client: HttpClient,
   { apiUrl, accessKey, secretKey, bucket }: Options,
   signal: AbortSignal,
 ): Promise<NonNullable<z.output<typeof answer>['data']>> {

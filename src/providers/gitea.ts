@@ -39,7 +39,7 @@ export const gitea = defineProvider({
   },
   config,
   validate: findContradiction,
-  open(options, deps) {
+  open(options, { http }) {
     const { apiUrl, repo, branch, token } = options
     const site = apiUrl.replace(/\/api\/v1$/, '')
     const forge = {
@@ -48,6 +48,6 @@ export const gitea = defineProvider({
       create: 'POST',
       publicUrl: `${site}/${encodeKey(repo)}/raw/branch/${encodeKey(branch)}`,
     } as const
-    return createContentsTarget(forge, options, deps)
+    return createContentsTarget(forge, options, http)
   },
 })

@@ -60,10 +60,10 @@ export const github = defineProvider({
   },
   config,
   validate: options => findContradiction(options) ?? findCdnProblem(options),
-  open(options, deps) {
+  open(options, { http }) {
     const limit = options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : options.maxBytes
     const limited = { ...options, maxBytes: Math.min(options.maxBytes, limit) }
-    return createContentsTarget(describeGitHub(options), limited, deps)
+    return createContentsTarget(describeGitHub(options), limited, http)
   },
   fromPicGo({ repo, branch, token, path, customUrl }) {
     const notes: string[] = []

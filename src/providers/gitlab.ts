@@ -55,7 +55,7 @@ export const gitlab = defineProvider({
     (/^\d+$/.test(options.repo) && options.urlPrefix === undefined
       ? 'Set "urlPrefix", or set "repo" to "group/project". The public URL can\'t be derived from a numeric ID.'
       : undefined),
-  open: (options, deps) => createContentsTarget(describeGitLab(options), options, deps),
+  open: (options, { http }) => createContentsTarget(describeGitLab(options), options, http),
 })
 
 function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }: Options): Forge {

@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -13,7 +12,6 @@ const config = z.object({
     .optional()
     .describe('Time after which ImgBB deletes the file. Seconds, 60 to 15552000. Default: never.'),
   url: httpAddress().default('https://api.imgbb.com/1/upload').describe('URL of the upload API.'),
-  ...httpOptions,
 })
 
 /** ImgBB. The API key is sent in the form, because URLs are logged. */
@@ -27,7 +25,7 @@ export const imgbb = defineProvider({
     choices: [{ label: 'ImgBB', asks: ['apiKey'], where: 'api.imgbb.com.' }],
   },
   config,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
 })
 
 /** Describes the API: api.imgbb.com */

@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -16,7 +15,6 @@ const config = z.object({
     .optional()
     .describe('ID of the album to add files to. For an anonymous album, its delete hash.'),
   url: httpAddress().default('https://api.imgur.com/3/image').describe('URL of the upload API.'),
-  ...httpOptions,
 })
 
 /** Imgur, API version 3. */
@@ -35,7 +33,7 @@ export const imgur = defineProvider({
   config,
   validate: ({ clientId, accessToken }) =>
     (clientId ?? accessToken) ? undefined : 'Set "clientId" or "accessToken": imgur requires one of them.',
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
   fromPicGo,
 })
 

@@ -2,7 +2,7 @@ import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { retry } from '../flow/retry.ts'
 import { createSlots } from '../flow/slots.ts'
-import { createHttpClient, excerpt, httpOptions } from '../http/client.ts'
+import { excerpt } from '../http/client.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -40,7 +40,7 @@ import {
 } from './shared/remote-path.ts'
 
 export type { ErrorCode, UploadErrorOptions } from '../errors.ts'
-export type { HttpClient, HttpOptions, HttpReply, HttpRequest } from '../http/client.ts'
+export type { HttpClient, HttpReply, HttpRequest } from '../http/client.ts'
 export type {
   About,
   InitChoice,
@@ -69,9 +69,7 @@ export const kit = Object.freeze({
   UploadError,
   messageOf,
   http: Object.freeze({
-    options: httpOptions,
     address: httpAddress,
-    createClient: createHttpClient,
     excerpt,
     parseRetryAfter,
     isTransientStatus,

@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -20,7 +19,6 @@ const config = z.object({
     .enum(['public', 'private'])
     .optional()
     .describe('Visibility of the image in the gallery. v2 only. Default: the setting of the account.'),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -44,8 +42,8 @@ export const lsky = defineProvider({
     ],
   },
   config,
-  open: (options, deps) =>
-    createHost(options.version === 'v1' ? describeV1(options) : describeV2(options), options, deps),
+  open: (options, { http }) =>
+    createHost(options.version === 'v1' ? describeV1(options) : describeV2(options), http),
   fromPicGo,
 })
 

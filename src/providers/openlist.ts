@@ -1,9 +1,9 @@
 import { UploadError } from '../errors.ts'
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
-import { createHttpClient, excerpt, type HttpRequest, httpOptions } from '../http/client.ts'
+import { excerpt, type HttpRequest } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target, type UploadObject } from './contract.ts'
+import { type Context, defineProvider, type Target, type UploadObject } from './contract.ts'
 import { lendBody } from './shared/body.ts'
 import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
@@ -35,7 +35,6 @@ const config = z.object({
     .describe(
       'Public base URL of the files. Default: "/d" of OpenList, which redirects to the storage. With "…/p", OpenList serves the files itself.',
     ),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -95,17 +94,15 @@ interface ApiRequest extends Omit<HttpRequest, 'url'> {
 /** The API with the permissions of the user. */
 interface OpenListApi {
   ask(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply>
-  close(): void
 }
 
 /** Sends requests with the token. Logs in again after the session has expired. */
-function createApi(address: string, options: Options, deps: ProviderDeps): OpenListApi {
-  const client = createHttpClient(options, deps)
+function createApi(address: string, options: Options, { http, learn }: Context): OpenListApi {
   const { host } = new URL(address)
   let loggedIn = options.token === undefined ? undefined : Promise.resolve(options.token)
 
   async function send(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply> {
-    const reply = await client.send({ ...request, url: `${address}${request.path}` }, signal)
+    const reply = await http.send({ ...request, url: `${address}${request.path}` }, signal)
     const isJson = reply.text.trimStart().startsWith('{')
     return read(envelope, isJson ? reply.json() : undefined, host)
   }
@@ -114,7 +111,7 @@ function createApi(address: string, options: Options, deps: ProviderDeps): OpenL
     const { username, password } = options
     const reply = await send(asJson('/api/auth/login', { username, password }), signal)
     const { token } = read(session, expectDone(reply, host, 'log in'), host)
-    deps.learn?.([token])
+    learn?.([token])
     return token
   }
 
@@ -144,7 +141,6 @@ function createApi(address: string, options: Options, deps: ProviderDeps): OpenL
       if (reply.code !== 401 || options.token !== undefined) return reply
       return sendWith(await orAborted(current(used), signal), request, signal)
     },
-    close: () => client.close(),
   }
 }
 
@@ -165,10 +161,10 @@ function read<T>(schema: z.ZodType<T>, data: unknown, host: string): T {
   throw failure(`${host} did not return a response of OpenList. Check "url".`)
 }
 
-function open(options: Options, deps: ProviderDeps): Target {
+function open(options: Options, context: Context): Target {
   const address = withoutSlash(options.url)
   const { host } = new URL(address)
-  const api = createApi(address, options, deps)
+  const api = createApi(address, options, context)
   const folder = cleanRelative(options.directory)
   const pathOf = (key: string): string => (folder === '' ? `/${key}` : `/${folder}/${key}`)
   /** Folder of the user, which is the prefix of every path in URLs. */
@@ -232,9 +228,6 @@ function open(options: Options, deps: ProviderDeps): Target {
           `${host} reported that it removed "${key}", but the file still exists. Try again.`,
           true,
         )
-    },
-    async close() {
-      api.close()
     },
   }
 }

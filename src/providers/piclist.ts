@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -24,7 +23,6 @@ const config = z.object({
     .describe(
       'Send the upload key in the URL (?key=) instead of a header. PicList needs this. URLs are often logged by proxies.',
     ),
-  ...httpOptions,
 })
 
 /** Another server with the same API: upload-server, PicList or PicGo. */
@@ -46,7 +44,7 @@ export const piclist = defineProvider({
     ],
   },
   config,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
   fromPicGo,
 })
 

@@ -1,4 +1,3 @@
-import { httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
@@ -11,7 +10,6 @@ const config = z.object({
   url: httpAddress()
     .default('https://s.ee/api/v1/file/upload')
     .describe('URL of the upload API. Servers with the former SM.MS API use the path /api/v2/upload.'),
-  ...httpOptions,
 })
 
 /** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */
@@ -31,7 +29,7 @@ export const smms = defineProvider({
     ],
   },
   config,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
   fromPicGo,
 })
 

@@ -197,7 +197,7 @@ async function get(
     import('../http/agents.ts'),
     import('../http/exchange.ts'),
   ])
-  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIMEOUTS_MS['/ready'], outgoing })
+  const agents = createHttpAgents({ idleTimeoutMs: TIMEOUTS_MS['/ready'], outgoing })
   const authorization = basicAuthorization(url)
   try {
     const request = {

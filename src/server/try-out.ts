@@ -82,8 +82,7 @@ async function fetchBack(
   signal: AbortSignal,
   hint: string,
 ): Promise<string> {
-  const { name, outgoing } = destination
-  const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} })
+  const client = createHttpClient({ outgoing: destination.outgoing })
   const late = () => new Error('there was no response in time.')
   const limit = beginTimeLimit(key === undefined ? TIMEOUT_MS : OWN_LINK_MS, signal, late)
   try {

@@ -23,11 +23,7 @@ export async function fetchKeys(
   outgoing: Outgoing,
   timeoutMs = TIMEOUT_MS,
 ): Promise<unknown> {
-  const client = createHttpClient(
-    { insecureTls: false },
-    { name: 'auth.tokens', outgoing, warn: () => {} },
-    timeoutMs,
-  )
+  const client = createHttpClient({ outgoing, idleTimeoutMs: timeoutMs })
   const late = () => new Error(`there was no complete response within ${timeoutMs / 1000} s`)
   const limit = beginTimeLimit(timeoutMs, new AbortController().signal, late)
   const get = async (url: string) => {

@@ -77,6 +77,8 @@ export interface DestinationSpec extends DestinationName {
     readonly expiry?: ExpiryRule | undefined
     readonly pictures?: PictureOptions | undefined
     readonly proxy?: string | undefined
+    readonly caFile?: string | undefined
+    readonly insecureTls?: boolean
   }
 }
 

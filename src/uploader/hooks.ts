@@ -121,8 +121,7 @@ async function callWebhook(
   body: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, outgoing } = hook
-  const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} }, 0)
+  const client = createHttpClient({ outgoing: hook.outgoing, idleTimeoutMs: 0 })
   const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
   const headers = {
     'Content-Type': 'application/json',

@@ -33,6 +33,8 @@ export async function openDestinations(
     ...own,
     name,
     warn,
+    caFile: common.caFile,
+    insecureTls: common.insecureTls,
     outgoing: general?.with(common.proxy),
   }))
   const targets = await openTargets(specs, deps)

@@ -11,8 +11,7 @@ import { objectOf } from '../helpers/provider-contract.ts'
 const signal = new AbortController().signal
 
 function makeClient(idleTimeoutMs?: number) {
-  const deps = { name: 'test', warn: () => {} }
-  const client = createHttpClient({ insecureTls: false }, deps, idleTimeoutMs)
+  const client = createHttpClient({ idleTimeoutMs })
   onTestFinished(() => client.close())
   return client
 }

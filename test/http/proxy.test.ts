@@ -56,7 +56,7 @@ async function listen(handle: RequestListener, isSecure = false, host = '127.0.0
 /** A client with a proxy of its own, so that servers of this machine are reached through it. */
 function clientBy(proxy: string, caFile?: string, trusted?: string) {
   const outgoing = createOutgoing({ proxy: 'none', noProxy: [], caFile: trusted }, {}).with(proxy)
-  const client = createHttpClient({ insecureTls: false, caFile }, { name: 'test', warn: () => {}, outgoing })
+  const client = createHttpClient({ caFile, outgoing })
   onTestFinished(() => client.close())
   return {
     put: (url: string, body = 'x') => client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),

@@ -66,8 +66,7 @@ async function start() {
     urls: [`http://127.0.0.1:${http}`, `https://127.0.0.1:${https}`],
     accepted: () => accepted,
     put(login: string, url: string, size: number, body = bodyOf(Buffer.alloc(size), 'image/png')) {
-      const deps = { name: 'test', warn: () => {}, outgoing: outgoingFor(login) }
-      const client = createHttpClient({ insecureTls: false }, deps)
+      const client = createHttpClient({ outgoing: outgoingFor(login) })
       const headers = { 'content-length': String(body.length) }
       const put = () => client.send({ method: 'PUT', url, headers, body: body.chunks }, signal)
       return { put, close: () => client.close() }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { ConnectionSettings } from '../../src/http/agents.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { ftp } from '../../src/providers/ftp/index.ts'
 import type { Destination } from '../../src/uploader/destinations.ts'
@@ -24,7 +25,7 @@ import { startWebFolder } from '../servers/web-folder.ts'
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
 
-type Options = Record<string, unknown>
+type Options = ConnectionSettings & Record<string, unknown>
 
 /** A target with the defaults of tests. Warnings fail the test unless they are expected. */
 async function openFtp(
@@ -32,7 +33,7 @@ async function openFtp(
   warn: (message: string) => void = message => expect.fail(message),
 ): Promise<Target> {
   const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
-  return await ftp.open(config, { name: 'Default', warn })
+  return await ftp.open(config, { ...options, name: 'Default', warn })
 }
 
 /** One that is closed when the test is over. */
@@ -97,7 +98,8 @@ async function listFiles(directory: string): Promise<string[]> {
 async function openDestination(options: Options): Promise<Destination> {
   const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
   const spec = { type: 'ftp', name: 'Default', provider: ftp, options: config }
-  const common = { onConflict: 'replace', dedupe: false } as const
+  const { caFile } = options
+  const common = { onConflict: 'replace', dedupe: false, caFile } as const
   const [destination] = await openDestinations([{ ...spec, common }], '{filename}', () => {})
   onTestFinished(() => destination?.target.close?.())
   return destination as Destination
@@ -113,7 +115,6 @@ describe('options of ftp', () => {
       directory: '',
       atomic: true,
       connections: 4,
-      insecureTls: false,
     })
   })
 

@@ -143,8 +143,9 @@ describe('s3 at Ceph', () => {
     const { tlsUrl, caFile } = rgw
     const warnings: string[] = []
     const openTls = async (more: Record<string, unknown>) => {
-      const config = s3.config.parse({ ...options, endpoint: tlsUrl, ...more })
-      return closeAfterTest(await s3.open(config, { name: 'Default', warn: text => warnings.push(text) }))
+      const config = s3.config.parse({ ...options, endpoint: tlsUrl })
+      const warn = (text: string) => warnings.push(text)
+      return closeAfterTest(await s3.open(config, { name: 'Default', warn, ...more }))
     }
     const large = objectOf('tls.bin', randomBytes(5 * MIB))
     await (await openTls({ caFile })).put(large, never())

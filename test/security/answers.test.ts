@@ -210,7 +210,7 @@ describe('a server that is sent to', () => {
       const timer = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(timer))
     })
-    const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: 0 })
+    const agents = createHttpAgents({ idleTimeoutMs: 0 })
     const where = { ...endpointOf(new URL(url)), path: '/', way: await agents.get(new URL(url)) }
     const request = { ...where, method: 'GET', headers: { host: 'x' }, body: undefined, maxReplyMs: 300 }
     const reply = await exchange(request, new AbortController().signal)

@@ -1,13 +1,12 @@
 // @ts-check
 
 /** @type {import('upload-server/provider').Plugin} */
-export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
+export default ({ defineProvider, z, secret, UploadError, url, body }) =>
   defineProvider({
     type: 'shelf',
     config: z.object({
       address: url.prefix().describe('URL of the shelf, such as "https://shelf.example.com/pictures".'),
       token: secret().describe('Token with write access.'),
-      ...http.options,
     }),
     about: {
       family: 'server',
@@ -16,9 +15,7 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
       example: { pictures: { address: 'https://shelf.example.com/pictures', token: 'SHELF_TOKEN' } },
       choices: [{ label: 'Shelf', asks: ['address', 'token'] }],
     },
-    open(options, deps) {
-      const client = http.createClient(options, deps)
-
+    open(options, { http }) {
       /**
        * @param {string} method
        * @param {string} key
@@ -30,7 +27,7 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
         const headers = { Authorization: `Bearer ${options.token}`, ...more?.headers }
         const accept = (/** @type {number} */ status) => status < 300 || status === 404
         const address = url.join(options.address, key)
-        const reply = await client.send({ ...more, method, url: address, headers, accept }, signal)
+        const reply = await http.send({ ...more, method, url: address, headers, accept }, signal)
         const stored = reply.headers.shelf
         if (stored !== undefined) return stored
         throw new UploadError(
@@ -63,9 +60,6 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
         },
         async check(signal) {
           await ask('HEAD', 'upload-server-check', signal)
-        },
-        async close() {
-          client.close()
         },
       }
     },

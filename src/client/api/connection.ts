@@ -89,7 +89,7 @@ export function openConnection(
   const isKnown = key || hasKey(base) || (!credentials.token && tokenFrom === undefined && login)
   const tokens = isKnown ? undefined : openTokens(base, credentials, context, tokenMs)
   const outgoing = fromEnvironment(context.env)
-  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: idleMs, outgoing })
+  const agents = createHttpAgents({ idleTimeoutMs: idleMs, outgoing })
 
   /** Redirects are not followed, because another server would then get the upload key. */
   async function send(

@@ -45,7 +45,7 @@ export interface ForgeClient {
 export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeClient {
   const forgeApi = FORGE_APIS[pullRequest.forge]
   const { host } = new URL(pullRequest.api)
-  const client = createHttpClient({ insecureTls: false }, { name: host, outgoing, warn: () => {} }, SILENT_MS)
+  const client = createHttpClient({ outgoing, idleTimeoutMs: SILENT_MS })
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const late = () =>

@@ -26,8 +26,7 @@ export function openGitHub(
   { env, mask, learn }: TokenContext,
 ): TokenSource {
   async function ask(url: URL, bearer: string, outer: AbortSignal): Promise<string> {
-    const deps = { name: url.host, outgoing: fromEnvironment(env), warn: () => {} }
-    const client = createHttpClient({ insecureTls: false }, deps, limitMs)
+    const client = createHttpClient({ outgoing: fromEnvironment(env), idleTimeoutMs: limitMs })
     const late = () =>
       new TokenError(`${url.host} returned no token within ${limitMs / 1000} s.`, { isTransient: true })
     const limit = beginTimeLimit(limitMs, outer, late)

@@ -1,7 +1,6 @@
-import { createHttpClient, httpOptions } from '../../http/client.ts'
 import { deprecated, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { type Context, defineProvider, type Target } from '../contract.ts'
 import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
 import { locationAt } from '../shared/location.ts'
 import { findDoubledName, joinUrl, urlPrefix } from '../shared/public-url.ts'
@@ -72,7 +71,6 @@ const config = z.object({
     .enum(['Hot', 'Cool', 'Cold'])
     .optional()
     .describe('Access tier of every blob. Default: the tier of the account.'),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -142,7 +140,7 @@ function validate(options: Options): string | undefined {
 
 const linkTypeOf = ({ linkType, url }: Options) => linkType ?? url ?? 'public'
 
-function open(options: Options, deps: ProviderDeps): Target {
+function open(options: Options, { http }: Context): Target {
   const { account, container: name, accountKey, sasToken, accessTier } = options
   const linkType = linkTypeOf(options)
   const sasForS = secondsOf(options.sasFor) ?? options.sasForS ?? 7 * 86_400
@@ -151,8 +149,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const publicUrl = options.urlPrefix ?? address
   const key = { account, key: accountKey ?? '' }
   const access: AzureAccess = sasToken === undefined ? { key } : { sasToken }
-  const client = createHttpClient(options, deps)
-  const container = createContainer(address, access, client)
+  const container = createContainer(address, access, http)
   const cacheControl = options.cacheControl ?? `${linkType === 'sas' ? 'private' : 'public'}, max-age=86400`
   const properties = {
     'x-ms-blob-cache-control': cacheControl,
@@ -189,9 +186,6 @@ function open(options: Options, deps: ProviderDeps): Target {
     async remove(key, signal) {
       const headers = { 'x-ms-delete-snapshots': 'include' }
       await container.send({ method: 'DELETE', name: key, headers, accept: [202, 404] }, signal)
-    },
-    async close() {
-      client.close()
     },
   }
 }

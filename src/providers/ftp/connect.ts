@@ -4,11 +4,8 @@ import type { Client } from 'basic-ftp'
 import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { dialOut } from '../../http/agents.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
-import type { Endpoint } from '../../http/proxy/no-proxy.ts'
-import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { readTrust } from '../../http/trust.ts'
+import type { Context } from '../contract.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { prepareTransfer } from './data-connection.ts'
 import { type Explain, replyCode } from './explain.ts'
@@ -26,15 +23,12 @@ export interface LoginOptions {
   readonly username: string
   readonly password: string
   readonly directory: string
-  readonly caFile?: string | undefined
-  readonly insecureTls: boolean
 }
 
-export interface ConnectDeps {
+export interface ConnectDeps extends Pick<Context, 'dial' | 'isProxied' | 'tlsOptions'> {
   /** Name of the server in messages. */
   readonly server: string
   readonly explain: Explain
-  readonly outgoing: Outgoing
 }
 
 /** A connection that runs one command at a time. */
@@ -52,7 +46,7 @@ export interface FtpConnection {
  */
 export async function connect(
   options: LoginOptions,
-  { server, explain, outgoing }: ConnectDeps,
+  { server, explain, ...connections }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<FtpConnection> {
   const { Client } = await import('basic-ftp')
@@ -60,21 +54,19 @@ export async function connect(
   const port = options.port ?? (secure === 'implicit' ? 990 : 21)
   const client = hearOut(new Client(IDLE_MS))
   const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const dial = (endpoint: Endpoint, signal: AbortSignal, tls?: ConnectionOptions) =>
-    dialOut(outgoing, endpoint, signal, tls).catch(error => {
+  const dial = (...to: Parameters<Context['dial']>) =>
+    connections.dial(...to).catch((error: unknown) => {
       throw explainProxy(error, server)
     })
   try {
-    const tls = { ...(await readTlsOptions(options, outgoing)), host }
-    const implicit = secure === 'implicit' ? tls : undefined
-    const socket = await dial({ host, port }, signal, implicit)
+    const tls = secure === 'none' ? {} : { ...(await connections.tlsOptions()), host }
+    const socket = await dial({ host, port }, signal, secure === 'implicit' ? secure : undefined)
     // A hostname may have the IP addresses of several machines. A proxy gets the hostname.
-    const isProxied = outgoing.proxyFor({ protocol: 'tcp:', host, port }) !== undefined
-    const machine = isProxied ? host : (socket.remoteAddress ?? host)
+    const machine = connections.isProxied({ host, port }) ? host : (socket.remoteAddress ?? host)
     client.prepareTransfer = prepareTransfer((port, signal) => dial({ host: machine, port }, signal))
     const limit = beginTimeLimit(LOGIN_MS, signal, () => late)
     try {
-      await orAborted(greet(client, socket, implicit), limit.signal)
+      await orAborted(greet(client, socket, tls), limit.signal)
       await orAborted(logIn(client, options, tls), limit.signal)
       return { client, directory: await orAborted(findDirectory(client, options.directory), limit.signal) }
     } finally {
@@ -102,8 +94,8 @@ function hearOut(client: Client): Client {
   return client
 }
 
-/** Gives a client its control connection, and waits for the greeting. @param tls options for its data connections */
-async function greet({ ftp }: Client, socket: Socket, tls: ConnectionOptions = {}): Promise<void> {
+/** Gives a client its control connection, and waits for the greeting. @param tls options of its data connections */
+async function greet({ ftp }: Client, socket: Socket, tls: ConnectionOptions): Promise<void> {
   ftp.socket = socket
   ftp.tlsOptions = tls // setting the socket resets them
   await ftp.handle(undefined, (reply, task) => {
@@ -131,15 +123,6 @@ async function logIn(
   await client.sendIgnoringError('OPTS UTF8 ON')
   await client.login(username, password)
   await client.useDefaultSettings()
-}
-
-async function readTlsOptions(
-  { caFile, insecureTls }: LoginOptions,
-  outgoing: Outgoing,
-): Promise<ConnectionOptions> {
-  if (insecureTls) return { rejectUnauthorized: false }
-  const secureContext = await readTrust({ 'network.caFile': outgoing.caFile, caFile })
-  return secureContext ? { secureContext } : {}
 }
 
 async function findDirectory(client: Client, directory: string): Promise<string> {

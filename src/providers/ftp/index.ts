@@ -1,8 +1,6 @@
-import { httpOptions } from '../../http/client.ts'
-import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { type Context, defineProvider, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
@@ -47,7 +45,6 @@ const config = z.object({
     .max(16)
     .default(4)
     .describe('Maximum number of simultaneous connections, one file each. FTP servers limit them per user.'),
-  ...httpOptions,
 })
 
 /** An FTP server, by default with TLS. Data connections are passive. */
@@ -88,17 +85,16 @@ export const ftp = defineProvider({
   open,
 })
 
-function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT }: ProviderDeps): Target {
+function open(options: z.output<typeof config>, context: Context): Target {
+  const { name, warn } = context
   const server = `"ftp/${name}" (${options.host})`
   if (options.secure === 'none')
     warn(
       `${server}: the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
     )
-  else if (options.insecureTls)
-    warn(`${server}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
   const explain = createExplain(server, options.password, options.atomic)
   const pool = createPool(options.connections, signal =>
-    connect(options, { server, explain, outgoing }, signal),
+    connect(options, { ...context, server, explain }, signal),
   )
   // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port

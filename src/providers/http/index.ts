@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '../../errors.ts'
-import { httpOptions } from '../../http/client.ts'
 import { ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
@@ -72,7 +71,6 @@ const config = z.object({
     .describe(
       'Path of a ShareX custom uploader file (.sxcu). It replaces all options above, which must not be set with it.',
     ),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -116,7 +114,7 @@ export const http = defineProvider({
   },
   config,
   validate,
-  open: (options, deps) => createHost(describe(options), options, deps),
+  open: (options, { http }) => createHost(describe(options), http),
   fromPicGo,
 })
 
@@ -128,8 +126,7 @@ function validate(options: Options): string | undefined {
   const { url, sxcu, headers, fields, query } = options
   if (sxcu !== undefined) {
     const alone = new Map<string, unknown>(Object.entries(config.parse({ sxcu })))
-    const isReplaced = ([name, value]: [string, unknown]) =>
-      !(name in httpOptions) && !isDeepStrictEqual(value, alone.get(name))
+    const isReplaced = ([name, value]: [string, unknown]) => !isDeepStrictEqual(value, alone.get(name))
     const other = Object.entries(options).find(isReplaced)?.[0]
     return other === undefined ? validateSxcu(sxcu) : `Set "sxcu" or "${other}", not both.`
   }

@@ -32,7 +32,7 @@ export function createRequestHandler(outgoing: Outgoing | undefined) {
       const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
       url.search = formatQuery(query ?? {})
       // Credentials are requested once an hour at most, so no connection is kept open.
-      const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIME_LIMIT_MS, outgoing })
+      const agents = createHttpAgents({ idleTimeoutMs: TIME_LIMIT_MS, outgoing })
       try {
         const reply = await exchange(
           {

@@ -1,4 +1,3 @@
-import { httpOptions } from '../../http/client.ts'
 import { deprecated, isPossibleHost, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { lifetime } from '../shared/lifetime.ts'
@@ -142,7 +141,6 @@ export const bucketOptions = {
     .max(512 * MIB)
     .default(SMALLEST_PART)
     .describe('Size of one part of a multipart upload. Bytes. Two parts are sent at a time.'),
-  ...httpOptions,
 }
 
 export const s3Options = {

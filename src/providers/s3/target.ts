@@ -13,8 +13,6 @@ import { abortUpload, beginUpload, completeProbe, type MultipartUpload, putMulti
 import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
-/** Idle timeout of a connection. */
-const IDLE_TIMEOUT_MS = 60_000
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
@@ -26,16 +24,11 @@ const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 export function openS3(
   type: string,
   settings: S3Settings,
-  { name, warn, outgoing, learn }: ProviderDeps,
+  { name, warn, outgoing, learn, caFile, insecureTls }: ProviderDeps,
   agents?: HttpAgents,
 ): Target {
   const label = `${type}/${name}`
-  const { caFile, insecureTls } = settings.options
-  if (insecureTls) {
-    warn(`${label}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
-  }
-  const connections =
-    agents ?? createHttpAgents({ caFile, insecureTls, outgoing, idleTimeoutMs: IDLE_TIMEOUT_MS })
+  const connections = agents ?? createHttpAgents({ caFile, insecureTls, outgoing })
   const s3 = createS3Client(settings, connections, { outgoing, learn })
   const running = new Set<Promise<unknown>>()
 

@@ -4,11 +4,10 @@ import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { decodeText } from '../../decode-text.ts'
 import { systemCode, UploadError } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
-import { dialOut } from '../../http/agents.ts'
 import { excerpt } from '../../http/client.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
-import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { installCommand } from '../../packages/optional.ts'
+import type { Context } from '../contract.ts'
 import { type Authentication, createAuthentication, type SftpCredentials } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
@@ -43,7 +42,7 @@ interface ConnectDeps {
   /** Name of the server in messages. */
   readonly server: string
   readonly hostKeys: HostKeys
-  readonly outgoing: Outgoing
+  readonly dial: Context['dial']
   readonly onLost: () => void
 }
 
@@ -55,7 +54,7 @@ interface ConnectDeps {
  */
 export async function connect(
   options: LoginOptions,
-  { server, hostKeys, outgoing, onLost }: ConnectDeps,
+  { server, hostKeys, dial, onLost }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<SftpSession> {
   const { default: ssh2 } = await import('ssh2').catch(noLibrary)
@@ -63,7 +62,7 @@ export async function connect(
   const kinds = await hostKeys.kinds()
   signal.throwIfAborted()
   const { host, port } = options
-  const socket = await dialOut(outgoing, { host, port }, signal).catch(error => {
+  const socket = await dial({ host, port }, signal).catch((error: unknown) => {
     signal.throwIfAborted()
     throw error instanceof UploadError
       ? explainProxy(error, server)

@@ -1,9 +1,8 @@
 import { UploadError } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
-import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type OpenTarget, type ProviderDeps } from '../contract.ts'
+import { type Context, defineProvider, type OpenTarget } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
@@ -113,14 +112,14 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   return undefined
 }
 
-function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: ProviderDeps): OpenTarget {
+function open(options: Options, { name, warn, knownHosts, dial }: Context): OpenTarget {
   const server = `"sftp/${name}" (${options.host}, port ${options.port})`
   const directory = cleanFolder(options.directory)
   const { host, port } = options
   const pinned = [options.hostFingerprint ?? []].flat()
   const hostKeys = createHostKeys({ host, port, pinned, files: knownHosts, server, warn })
   const connection = createConnection((onLost, signal) =>
-    connect(options, { server, hostKeys, outgoing, onLost }, signal),
+    connect(options, { server, hostKeys, dial, onLost }, signal),
   )
   const folders = createRemoteFolders(parseMode(options.directoryMode))
   const uploads = createSftpUploads({ server, directory, fileMode: parseMode(options.fileMode), folders })
@@ -159,11 +158,9 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
         return new UploadError('destination_failed', `${server}: only the host key was read.`)
       }
       const onLost = () => {}
-      await connect(
-        options,
-        { server, hostKeys: { ...hostKeys, judge: look }, outgoing, onLost },
-        signal,
-      ).catch(() => {})
+      await connect(options, { server, hostKeys: { ...hostKeys, judge: look }, dial, onLost }, signal).catch(
+        () => {},
+      )
       const key = stranger
       return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
     },

@@ -26,8 +26,10 @@ function assertTarget(target: Target): void {
 /**
  * Makes a target that gets only valid object keys, because `remove('')` could delete a whole bucket or folder, and whose
  * failures are explained.
+ *
+ * @param disconnect closes the connections of the target after it was closed
  */
-export function toCheckedTarget(target: OpenTarget, id: string): OpenTarget {
+export function toCheckedTarget(target: OpenTarget, id: string, disconnect: () => void): OpenTarget {
   assertTarget(target)
   const { location = `${id}/`, traits, check, close } = target
   const operations = Object.entries(OPERATIONS).map(([name, verb]) => {
@@ -40,7 +42,7 @@ export function toCheckedTarget(target: OpenTarget, id: string): OpenTarget {
     ...(traits && { traits }), // spreading does not copy what a class has
     ...(Object.fromEntries(operations) as Pick<Target, keyof typeof OPERATIONS>),
     ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
-    ...(close && { close: async () => within(close.call(target), CLOSE_LIMIT_MS, notClosed) }),
+    close: async () => within(close?.call(target), CLOSE_LIMIT_MS, notClosed).finally(disconnect),
   }
 }
 

@@ -1,8 +1,7 @@
-import { createHttpClient, httpOptions } from '../../http/client.ts'
 import { deprecated, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { showDuration } from '../../times.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { type Context, defineProvider, type Target } from '../contract.ts'
 import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
 import { readAddress, readPathTemplate, readTextOption } from '../shared/picgo-options.ts'
 import { findDoubledName, joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
@@ -42,7 +41,6 @@ const config = z.object({
     'write "antiLeechFor", such as "1h"',
     '1.0',
   ),
-  ...httpOptions,
 })
 
 /** Upyun (又拍云) through its REST API. Its S3 API is a preset of "s3". */
@@ -86,9 +84,8 @@ export const upyun = defineProvider({
   fromPicGo,
 })
 
-function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
-  const client = createHttpClient(options, deps)
-  const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, client)
+function open(options: z.output<typeof config>, { http }: Context): Target {
+  const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, http)
 
   const { antiLeechToken: token } = options
   const lifetimeS = secondsOf(options.antiLeechFor) ?? options.antiLeechForS ?? 1800
@@ -116,9 +113,6 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
     check: signal => bucket.probe(PROBE, signal),
     exists: bucket.exists,
     remove: bucket.remove,
-    async close() {
-      client.close()
-    },
   }
 }
 

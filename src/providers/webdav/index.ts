@@ -1,7 +1,6 @@
-import { createHttpClient, httpOptions } from '../../http/client.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { type Context, defineProvider, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { locationAt } from '../shared/location.ts'
 import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
@@ -37,7 +36,6 @@ const config = z.object({
     .optional()
     .describe('Public base URL at which a web server serves the folder. Default: the WebDAV URL.'),
   urlSuffix: urlSuffix().optional(),
-  ...httpOptions,
 })
 
 type Options = z.output<typeof config>
@@ -90,17 +88,16 @@ function validate({ username, password, authType }: Options): string | undefined
   return undefined
 }
 
-function open(options: Options, deps: ProviderDeps): Target {
+function open(options: Options, { name, http, warn }: Context): Target {
   const { username, password, authType, atomic } = options
   const base = withoutSlash(new URL(options.url).href)
   const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
   if (username !== undefined && authType === 'basic' && isUnencrypted(base)) {
-    deps.warn(
-      `webdav/${deps.name}: the password is sent in plain text, without TLS. Use https, or set "authType" to "digest".`,
+    warn(
+      `webdav/${name}: the password is sent in plain text, without TLS. Use https, or set "authType" to "digest".`,
     )
   }
-  const http = createHttpClient(options, deps)
   const login = createLogin(
     username === undefined || password === undefined ? undefined : { username, password, authType },
   )
@@ -116,10 +113,7 @@ function open(options: Options, deps: ProviderDeps): Target {
     check: signal => background.run(() => collection.probe(signal), signal),
     exists: collection.exists,
     remove: collection.remove,
-    async close() {
-      await background.settle()
-      http.close()
-    },
+    close: background.settle,
   }
 }
 

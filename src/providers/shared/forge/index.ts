@@ -1,8 +1,8 @@
 import { UploadError } from '../../../errors.ts'
 import { retry } from '../../../flow/retry.ts'
-import { createHttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
 import { type Members, membersOf } from '../../../members.ts'
-import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
+import type { Target, UploadObject } from '../../contract.ts'
 import { locationAt } from '../location.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
@@ -64,16 +64,15 @@ interface Repository {
 }
 
 /** Stores files as commits through the API of a Git host, one commit per file. */
-export function createContentsTarget(forge: Forge, options: ContentsOptions, deps: ProviderDeps): Target {
+export function createContentsTarget(forge: Forge, options: ContentsOptions, http: HttpClient): Target {
   const { repo, branch, token, maxBytes, urlPrefix } = options
-  const client = createHttpClient(options, deps)
   const repository: Repository = {
     forge,
     options,
     remote: { host: new URL(forge.repoUrl).host, repo, branch, token },
     send({ headers, ...request }, signal) {
       const accept = (status: number) => status < 500 && status !== 408 && status !== 425
-      return client.send({ ...request, headers: { ...forge.headers, ...headers }, accept }, signal)
+      return http.send({ ...request, headers: { ...forge.headers, ...headers }, accept }, signal)
     },
   }
   return {
@@ -88,7 +87,6 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
     remove: (key, signal) => remove(repository, key, signal),
     exists: async (key, signal) => (await lookUp(repository, key, signal)) !== undefined,
     check: signal => check(repository, signal),
-    close: async () => client.close(),
   }
 }
 

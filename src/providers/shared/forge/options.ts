@@ -1,4 +1,3 @@
-import { httpOptions } from '../../../http/client.ts'
 import { secret, webUrl } from '../../../options.ts'
 import * as z from '../../../packages/zod.ts'
 import { urlPrefix, withoutSlash } from '../public-url.ts'
@@ -36,7 +35,6 @@ export const contentsOptions = {
     .describe(
       'Public base URL of the files in the branch; object keys are appended. Default: the URL of the Git host itself.',
     ),
-  ...httpOptions,
 }
 
 export interface ContentsOptions {
@@ -48,8 +46,6 @@ export interface ContentsOptions {
   readonly authorEmail?: string | undefined
   readonly urlPrefix?: string | undefined
   readonly maxBytes: number
-  readonly caFile?: string | undefined
-  readonly insecureTls: boolean
 }
 
 /** Option for a repository, `owner/name`. */

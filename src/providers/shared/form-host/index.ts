@@ -1,15 +1,9 @@
 import { messageOf, UploadError } from '../../../errors.ts'
-import {
-  createHttpClient,
-  excerpt,
-  type HttpOptions,
-  type HttpReply,
-  type HttpRequest,
-} from '../../../http/client.ts'
+import { excerpt, type HttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
 import { makeMultipartBody, type RequestBody } from '../../../http/request-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
 import { webUrl } from '../../../options.ts'
-import type { ProviderDeps, Stored, Target, UploadObject } from '../../contract.ts'
+import type { Stored, Target, UploadObject } from '../../contract.ts'
 import { lendBody } from '../body.ts'
 import { cleanUrl } from '../public-url.ts'
 import { type CompiledHost, compileHost, type HostDescription } from './description.ts'
@@ -33,23 +27,19 @@ export function httpAddress() {
  *
  * @throws Error with a sentence if the description is invalid
  */
-export function createHost(description: HostDescription, options: HttpOptions, deps: ProviderDeps): Target {
+export function createHost(description: HostDescription, http: HttpClient): Target {
   const host = compileHost(description)
-  const client = createHttpClient(options, deps)
   const mask = createMask(Object.values(host.secrets))
   return {
     traits: { namesFiles: host.readsAnswer && host.method === 'POST' },
     async put(object, signal) {
       const { request, url } = makeRequest(host, object)
       try {
-        return readAnswer(host, object, await client.send(request, signal), url)
+        return readAnswer(host, object, await http.send(request, signal), url)
       } catch (error) {
         signal.throwIfAborted()
         throw hideSecrets(error, mask)
       }
-    },
-    async close() {
-      client.close()
     },
   }
 }
