@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { access, chmod, constants, open, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
 import {
@@ -111,25 +112,58 @@ function toConnection(
     return run
   }
 
+  async function transact(works: readonly Work[]): Promise<unknown[]> {
+    // If another program has locked the database, this fails, and not a later statement.
+    begin.run()
+    try {
+      const results: unknown[] = []
+      for (const work of works) results.push(await work(db))
+      commit.run()
+      return results
+    } catch (error) {
+      // On a full disk, SQLite has already rolled back, and rejects a second rollback.
+      if (database.isTransaction) database.exec('rollback')
+      throw error
+    }
+  }
+
+  /** The transactions of this turn of the event loop. They share a commit, because it costs more than their statements. */
+  let together: { readonly works: Work[]; readonly results: Promise<unknown[]> } | undefined
+
+  function join(work: Work): Promise<unknown> {
+    if (!together) {
+      const works: Work[] = []
+      const results = nextTurn().then(() => {
+        together = undefined
+        return alone(() => transact(works))
+      })
+      together = { works, results }
+    }
+    const { works, results } = together
+    const index = works.push(work) - 1
+    return results.then(
+      all => all[index],
+      error => {
+        if (works.length === 1) throw error
+        // One of them has failed. The others must not.
+        return alone(async () => (await transact([work]))[0])
+      },
+    )
+  }
+
   return {
     read: work => alone(() => work(db)),
-    tx: work =>
-      alone(async () => {
-        // If another program has locked the database, this fails, and not a later statement.
-        begin.run()
-        try {
-          const result = await work(db)
-          commit.run()
-          return result
-        } catch (error) {
-          // On a full disk, SQLite has already rolled back, and rejects a second rollback.
-          if (database.isTransaction) database.exec('rollback')
-          throw error
-        }
-      }),
-    close: () => last.then(() => end(database)),
+    // The result at the index of a work is its own.
+    tx: <T>(work: (db: Db) => Promise<T>) => join(work) as Promise<T>,
+    async close() {
+      await together?.results.catch(() => {})
+      await last
+      end(database)
+    },
   }
 }
+
+type Work = (db: Db) => Promise<unknown>
 
 /** Maximum number of prepared statements. Statements with lists have many variants. */
 const MOST_STATEMENTS = 200

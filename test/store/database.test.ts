@@ -26,6 +26,23 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
     expect(await database.read(db => db.all(sql`select id from owners`))).toEqual([{ id: 'beside' }])
   })
 
+  it('a transaction that fails takes back none of those that began at the same time', async context => {
+    const database = (await make(context)).open()
+    const ids = ['a', 'b', 'fails', 'c', 'd']
+    const add = (id: string) =>
+      database.tx(async db => {
+        await db.run(sql`insert into owners (id, seen_at) values (${id}, 1)`)
+        if (id === 'fails') throw new Error('of no use')
+        return id
+      })
+    const results = await Promise.allSettled(ids.map(add))
+    expect(results.map(one => (one.status === 'fulfilled' ? one.value : 'failed'))).toEqual(
+      ids.map(id => (id === 'fails' ? 'failed' : id)),
+    )
+    const rows = await database.read(db => db.all<{ id: string }>(sql`select id from owners order by id`))
+    expect(rows.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd'])
+  })
+
   it('accepts nothing once it is closed', async context => {
     const database = (await make(context)).open()
     await addEntry(database)
