@@ -64,10 +64,10 @@ function statements(rows, days, due) {
        attempts, reserved) select ${id}, 'done', 'bench', ${time}, ${time}, 'loopback', 'local/Default', 'r', '["picture.png"]',
        '{}', '[]', 0, '[]' ${from}`,
     `insert into files (upload, position, destination, location, object, key, url, size, content_type, sha256, origin, caller,
-       request_id, time, expires_at) select ${id}, 0, 'local/Default', ${location}, ${location} || ${key}, ${key},
-       'files/Default/' || ${key}, 102400, 'image/png', ${hash}, 'picture.png', 'loopback', 'r', ${time}, ${end} ${from}`,
+       request_id, expires_at) select ${id}, 0, 'local/Default', ${location}, ${location} || ${key}, ${key},
+       'files/Default/' || ${key}, 102400, 'image/png', ${hash}, 'picture.png', 'loopback', 'r', ${end} ${from}`,
     `insert into objects (name, destination, location, key, sha256, state, is_new, stored_at, expires_at, attempts, following)
-       select object, destination, location, key, sha256, 'stored', 0, time, expires_at, 0, 2 from files`,
+       select object, destination, location, key, sha256, 'stored', 0, ${start}, expires_at, 0, 2 from files`,
   ]
 }
 

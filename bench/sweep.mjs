@@ -35,15 +35,15 @@ await database.tx(async db => {
   const { location } = target
   const objects = keys.map(key => [location + key, 's3/ci', location, key, 'x', 'stored', 0, 1, 1, 0, 2])
   const files = keys.map((key, index) => [
-    ...['job', index, 's3/ci', location, location + key, key, `https://img.example.com/${key}`],
-    ...[1, 'image/png', 'x', 'a.png', 'ci', 'r', 1, 1],
+    ...['0-0-job', index, 's3/ci', location, location + key, key, `https://img.example.com/${key}`],
+    ...[1, 'image/png', 'x', 'a.png', 'ci', 'r', 1],
   ])
   for (let start = 0; start < FILES; start += BATCH) {
     const batch = rows => new Rows(rows.slice(start, start + BATCH))
     await db.run(sql`insert into objects (name, destination, location, key, sha256, state, is_new, stored_at, expires_at,
       attempts, following) values ${batch(objects)}`)
     await db.run(sql`insert into files (upload, position, destination, location, object, key, url, size, content_type,
-      sha256, origin, caller, request_id, time, expires_at) values ${batch(files)}`)
+      sha256, origin, caller, request_id, expires_at) values ${batch(files)}`)
   }
 })
 const sweeping = new EventEmitter()

@@ -247,7 +247,7 @@ async function findContent(
     sql`select objects.name, objects.key, files.url, files.delete_url from files join objects on objects.name = files.object
       where files.sha256 = ${sha256} and files.destination = ${destination} and files.location = ${location}
       and files.removed_at is null and objects.state = 'stored' and objects.sha256 = ${sha256}
-      order by files.time desc limit ${MOST_SAME}`,
+      order by files.upload desc limit ${MOST_SAME}`,
   )
   const found = rows.find(row => fits(row.key))
   if (!found) return undefined
@@ -265,7 +265,7 @@ async function latestFile(
 ): Promise<{ url: string; deleteUrl: string | undefined } | undefined> {
   const files = await db.all<{ url: string; delete_url: string | null; state: string | null }>(
     sql`select url, delete_url, state from files left join uploads on uploads.id = files.upload
-      where object = ${name} and sha256 = ${sha256} and removed_at is null order by time desc limit ${onConflict === 'error' ? 100 : 1}`,
+      where object = ${name} and sha256 = ${sha256} and removed_at is null order by upload desc limit ${onConflict === 'error' ? 100 : 1}`,
   )
   const [file] = files
   if (!file || (onConflict === 'error' && files.some(({ state }) => state !== 'failed'))) return undefined

@@ -24,7 +24,7 @@ export interface FileEntry {
 
 /** One stored file, as the history keeps it. An entry may be sensitive: over HTTP, clients only get some of their own. */
 export interface HistoryEntry extends FileEntry {
-  /** Milliseconds since the epoch. */
+  /** When its upload began, milliseconds since the epoch. */
   readonly time: number
   readonly jobId: string
   /** `provider/configName`. */

@@ -3,6 +3,7 @@ import type { HistoryEntry } from './contract.ts'
 import type { Database } from './database.ts'
 import { REQUEST_KEPT_MS } from './requests.ts'
 import { type Db, every, List, type Sql, sql } from './sql.ts'
+import { idPrefix, timeOf } from './upload-id.ts'
 
 export interface HistoryFilter {
   /** `provider` or `provider/configName`. */
@@ -37,7 +38,7 @@ export interface HistoryFilter {
   /** Only older ones, milliseconds since the epoch. */
   readonly before?: number | undefined
   /** Only entries that come after this one in the order of the history: the last one of the page before. */
-  readonly after?: Pick<HistoryEntry, 'time' | 'jobId' | 'index'> | undefined
+  readonly after?: Pick<HistoryEntry, 'jobId' | 'index'> | undefined
   /** Whether it was removed. Default: both. */
   readonly isRemoved?: boolean | undefined
   /** Newest first. */
@@ -49,7 +50,7 @@ export async function findFiles(db: Db, { limit, ...filter }: HistoryFilter): Pr
   const rows = await db.all<FileRow>(
     sql`select files.*, objects.name as known, objects.expires_at as ends
       from files left join objects on objects.name = files.object where ${conditionOf(filter)}
-      order by files.time desc, files.upload desc, files.position desc limit ${limit}`,
+      order by files.upload desc, files.position desc limit ${limit}`,
   )
   return rows.map(toEntry)
 }
@@ -83,13 +84,9 @@ function conditionOf(filter: Omit<HistoryFilter, 'limit'>): Sql {
   // A complete hash is a separate case, because its index returns few entries.
   if (sha256?.length === 64) all.push(sql`files.sha256 = ${sha256}`)
   else if (sha256 !== undefined) all.push(sql`files.sha256 >= ${sha256} and files.sha256 < ${`${sha256}g`}`)
-  if (since !== undefined) all.push(sql`files.time >= ${since}`)
-  if (before !== undefined) all.push(sql`files.time < ${before}`)
-  if (after !== undefined)
-    all.push(
-      sql`files.time <= ${after.time} and (files.time < ${after.time} or files.upload < ${after.jobId}
-        or (files.upload = ${after.jobId} and files.position < ${after.index}))`,
-    )
+  if (since !== undefined) all.push(sql`files.upload >= ${idPrefix(since)}`)
+  if (before !== undefined) all.push(sql`files.upload < ${idPrefix(before)}`)
+  if (after !== undefined) all.push(sql`(files.upload, files.position) < (${after.jobId}, ${after.index})`)
   if (isRemoved !== undefined)
     all.push(isRemoved ? sql`files.removed_at is not null` : sql`files.removed_at is null`)
   if (name !== undefined) {
@@ -128,7 +125,6 @@ interface FileRow {
   readonly origin: string
   readonly caller: string
   readonly request_id: string
-  readonly time: number
   readonly expires_at: number | null
   readonly removed_at: number | null
   /** The name of the object, if it exists. */
@@ -138,13 +134,20 @@ interface FileRow {
 }
 
 function toEntry(row: FileRow): HistoryEntry {
-  const { destination, location, key, url, size, sha256, origin, caller, time } = row
+  const { destination, location, key, url, size, sha256, origin, caller } = row
   const end = row.removed_at === null && row.known !== null ? row.ends : row.expires_at
   return {
     ...{ index: row.position, origin, url, key, size, contentType: row.content_type, sha256 },
     ...(row.delete_url !== null && { deleteUrl: row.delete_url }),
     ...(end !== null && { expiresAt: end }),
-    ...{ location, time, jobId: row.upload, destination, caller, requestId: row.request_id },
+    ...{
+      location,
+      time: timeOf(row.upload),
+      jobId: row.upload,
+      destination,
+      caller,
+      requestId: row.request_id,
+    },
     ...(row.removed_at !== null && { removedAt: row.removed_at }),
   }
 }
@@ -174,15 +177,13 @@ export async function pruneFiles(
   let last: FileRow | undefined
   for (;;) {
     const from: Sql = last
-      ? sql`and time >= ${last.time} and (time > ${last.time} or upload > ${last.upload}
-          or (upload = ${last.upload} and (position > ${last.position}
-          or (position = ${last.position} and files.destination > ${last.destination}))))`
+      ? sql`and (upload, position, files.destination) > (${last.upload}, ${last.position}, ${last.destination})`
       : sql``
     const { rows, deleted } = await database.tx(async db => {
       const found = await db.all<FileRow>(
         sql`select files.*, objects.name as known, objects.expires_at as ends
-          from files left join objects on objects.name = files.object where time < ${before} ${from}
-          order by time, upload, position, files.destination limit ${AT_ONCE}`,
+          from files left join objects on objects.name = files.object where upload < ${idPrefix(before)} ${from}
+          order by upload, position, files.destination limit ${AT_ONCE}`,
       )
       const old = found.filter(
         ({ destination, removed_at, ends, url }) =>
@@ -222,7 +223,8 @@ export async function pruneOld(database: Database, uploadsBefore: number): Promi
     const ended = Math.min(uploadsBefore, now - REQUEST_KEPT_MS)
     const counts = [
       await db.run(
-        sql`delete from uploads where id in (select id from uploads where ended_at < ${ended} order by ended_at limit ${AT_ONCE})`,
+        sql`delete from uploads where id in (select id from uploads where id < ${idPrefix(ended)} and ended_at < ${ended}
+          order by id limit ${AT_ONCE})`,
       ),
       await db.run(
         sql`delete from requests where key in (select key from requests where created_at < ${now - REQUEST_KEPT_MS}

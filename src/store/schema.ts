@@ -23,7 +23,6 @@ export const SCHEMA: readonly string[] = [
     caller text not null, destination text not null, request_id text not null, origins text not null,
     outcomes text not null, steps text not null, attempts integer not null, due_at bigint, problem text, reserved text not null)`,
   'create index if not exists uploads_open on uploads (owner) where ended_at is null',
-  'create index if not exists uploads_ended on uploads (ended_at) where ended_at is not null',
   `create table if not exists requests (
     key text primary key, fingerprint text not null, upload text not null, seed text not null, created_at bigint not null)`,
   'create index if not exists requests_created on requests (created_at)',
@@ -36,12 +35,11 @@ export const SCHEMA: readonly string[] = [
   `create table if not exists files (
     upload text not null, position integer not null, destination text not null, location text not null, object text not null,
     key text not null, url text not null, delete_url text, size bigint not null, content_type text not null,
-    sha256 text not null, origin text not null, caller text not null, request_id text not null, time bigint not null,
+    sha256 text not null, origin text not null, caller text not null, request_id text not null,
     expires_at bigint, removed_at bigint, primary key (upload, position, destination))`,
-  'create index if not exists files_time on files (time)',
-  'create index if not exists files_caller on files (caller, time)',
-  'create index if not exists files_object on files (object, time)',
-  'create index if not exists files_sha256 on files (sha256, time)',
+  'create index if not exists files_caller on files (caller, upload)',
+  'create index if not exists files_object on files (object, upload)',
+  'create index if not exists files_sha256 on files (sha256, upload)',
   `create table if not exists quotas (
     client text not null, window_ms bigint not null, starts_at bigint not null, files bigint not null, bytes bigint not null,
     primary key (client, window_ms, starts_at))`,

@@ -156,7 +156,7 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     const files = end.files.flatMap(written)
     const also = others.flatMap(written)
     const entries = [...files, ...also].flatMap(file => toEntries(upload, file))
-    await insertFiles(db, upload, entries, now)
+    await insertFiles(db, upload, entries)
     const isClean = end.isSettled && ends.size === new Set(objects.map(({ name }) => name)).size
     if (!isClean) await free(db, upload.id, upload.owner, left)
     if (end.hasQuota ?? true) await giveBackUnused(db, upload.id, [...files, ...also])
@@ -195,7 +195,7 @@ export function finishLate(
     const now = await db.now()
     const settled = await settle(db, [toObject(file)], upload.owner, now)
     if (settled.size === 0) return false
-    await insertFiles(db, upload, [file], now)
+    await insertFiles(db, upload, [file])
     const unlimited = quotas.map(({ client, group, windowMs }) => ({ client, group, windowMs }))
     await reserve(db, unlimited, 1, file.size, now)
     return true
@@ -220,26 +220,15 @@ async function insertFiles(
   db: Db,
   { id, caller, requestId }: NewUpload,
   entries: readonly Entry[],
-  now: number,
 ): Promise<void> {
   if (entries.length === 0) return
   const rows: Value[][] = entries.map(one => [
     ...[id, one.index, one.destination, one.location, objectName(one.location, one.key), one.key, one.url],
-    ...[
-      one.deleteUrl,
-      one.size,
-      one.contentType,
-      one.sha256,
-      one.origin,
-      caller,
-      requestId,
-      now,
-      one.expiresAt,
-    ],
+    ...[one.deleteUrl, one.size, one.contentType, one.sha256, one.origin, caller, requestId, one.expiresAt],
   ])
   await db.run(
     sql`insert into files (upload, position, destination, location, object, key, url,
-        delete_url, size, content_type, sha256, origin, caller, request_id, time, expires_at)
+        delete_url, size, content_type, sha256, origin, caller, request_id, expires_at)
       values ${new Rows(rows)} on conflict (upload, position, destination) do nothing`,
   )
 }

@@ -7,6 +7,7 @@ import type { Claimant } from '../store/claims.ts'
 import type { FailedFile, StoredFile } from '../store/contract.ts'
 import { objectName, settleOpen } from '../store/objects.ts'
 import { earlierRequest, type RequestKey } from '../store/requests.ts'
+import { newUploadId } from '../store/upload-id.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
 import { type Begun, begin } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
@@ -199,15 +200,6 @@ function newUpload(
     destination: idOf(destination),
     origins: inputs.map(({ origin }) => keptOrigin(origin)),
   }
-}
-
-/**
- * A UUID of version 7: it begins with the time, so that entries of the same time are next to each other in an
- * index. 74 random bits make it unguessable.
- */
-function newUploadId(now: number): string {
-  const time = now.toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
 }
 
 /** @returns `end` passes what is left of the delivery to this process, and starts the work for later */

@@ -10,7 +10,7 @@ import { formOf, post } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
-import { addEntry, closed } from '../helpers/stores.ts'
+import { addEntry, closed, jobAt } from '../helpers/stores.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -32,7 +32,7 @@ async function remember(...changes: Partial<HistoryEntry>[]): Promise<void> {
   for (const [n, change] of changes.entries()) {
     const { destination = 's3/blog' } = change
     await addEntry(database, {
-      ...{ time: Date.now(), jobId: `job${n}`, destination, location: `${destination}/${n}/` },
+      ...{ jobId: jobAt(change.time ?? Date.now(), `${n}`), destination, location: `${destination}/${n}/` },
       ...{ url: 'https://x.example/2026/cat.png', key: '2026/cat.png', size: 1234 },
       ...{ origin: 'cat.png', sha256: sha256('cat'), ...change },
     })
@@ -136,7 +136,7 @@ it('tells scripts everything', async () => {
   expect(JSON.parse(stdout)).toEqual([
     {
       time: '2026-11-21T00:00:00.000Z',
-      jobId: 'job0',
+      jobId: jobAt(Date.UTC(2026, 10, 21), '0'),
       index: 0,
       origin: 'cat.png',
       url: 'https://x.example/2026/cat.png',

@@ -13,7 +13,7 @@ import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { addEntry, closed, newOwnerIn, newUpload } from '../helpers/stores.ts'
+import { addEntry, closed, jobAt, newOwnerIn, newUpload } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
@@ -44,8 +44,11 @@ const find = (filter: HistoryFilter) => database.read(db => findFiles(db, filter
 
 const locationOf = async (name: string) => `file:${await realpath(cwd)}/${name}/`
 
+const START = Date.now()
+const idOfJob = (job: string) => jobAt(START, job)
+
 /** Entries of one job, and their files. */
-async function remember(jobId: string, ...changes: Partial<HistoryEntry>[]): Promise<void> {
+async function remember(job: string, ...changes: Partial<HistoryEntry>[]): Promise<void> {
   for (const [index, change] of changes.entries()) {
     const { key = 'a.png', destination = 'local/main' } = change
     const [type, name = ''] = destination.split('/')
@@ -54,7 +57,7 @@ async function remember(jobId: string, ...changes: Partial<HistoryEntry>[]): Pro
       await writeFile(join(cwd, name, key), 'png')
     }
     await addEntry(database, {
-      ...{ time: Date.now(), jobId, requestId: `request-${jobId}`, index, origin: key, key },
+      ...{ jobId: jobAt(change.time ?? START, job), requestId: `request-${job}`, index, origin: key, key },
       ...{ url: linkOf(key), destination, location: await locationOf(name), ...change },
     })
   }
@@ -93,7 +96,7 @@ it.each([
 it('what was removed already is said, and is no failure', async () => {
   await remember('job1', {})
   await remove('a.png', '--yes')
-  for (const word of ['a.png', linkOf('a.png'), 'job1', 'request-job1']) {
+  for (const word of ['a.png', linkOf('a.png'), idOfJob('job1'), 'request-job1']) {
     const { code, stdout, stderr } = await remove(word, '--yes')
     expect({ code, stdout, stderr }).toEqual({
       code: 0,
@@ -110,7 +113,7 @@ it.each(['5s', '5', '1m', '2h', '3d'])('--older-than takes %s as every other tim
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'remove    local/main  old.png\n' })
 })
 
-it.each(['job1', 'request-job1'])('of the job %s what another job names, too, stays', async word => {
+it.each([idOfJob('job1'), 'request-job1'])('of the job %s what another job names, too, stays', async word => {
   await remember('job1', { key: 'mine.png' }, { key: 'shared.png' })
   await remember('job2', { key: 'shared.png' })
   expect(await remove(word, '--yes')).toMatchObject({
@@ -128,7 +131,7 @@ it('a client that chose the request id of another one loses nothing of either', 
   const { code, stderr } = await remove('r1', '--yes')
   expect(code).toBe(1)
   expect(stderr).toBe(
-    'r1: 2 clients have uploaded with this request id. Specify the id of an upload: job3 of "mallory", job2 of "mallory", job1 of "alice".\n',
+    `r1: 2 clients have uploaded with this request id. Specify the id of an upload: ${idOfJob('job3')} of "mallory", ${idOfJob('job2')} of "mallory", ${idOfJob('job1')} of "alice".\n`,
   )
   expect(await files()).toEqual(['main/hers.png', 'main/his.png', 'main/more.png'])
 })

@@ -9,6 +9,7 @@ import { createOwner, type Owner } from '../../src/store/owners.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
 import { sql } from '../../src/store/sql.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
+import { idPrefix, newUploadId } from '../../src/store/upload-id.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
 import { finish } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
@@ -89,12 +90,10 @@ export async function kill(database: Database, owner: string): Promise<void> {
   await database.tx(db => db.run(sql`update owners set seen_at = 0 where id = ${owner}`))
 }
 
-/** Like those of uploads, the ID begins with the time. */
 export function newUpload(change: Partial<NewUpload> = {}): NewUpload {
   const { createdAt = 1_000_000_000_000 } = change
-  const time = createdAt.toString(16).padStart(12, '0')
   return {
-    id: `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`,
+    id: newUploadId(createdAt),
     createdAt,
     owner: 'me',
     requestId: 'r1',
@@ -120,6 +119,9 @@ export function newFile(change: Partial<StoredFile> = {}): StoredFile {
   }
 }
 
+/** The ID of a job that began at a time, as a test names it. */
+export const jobAt = (time: number, name: string) => `${idPrefix(time)}-${name}`
+
 /** Writes an entry of the history, with the upload and the object that it belongs to. */
 export async function addEntry(database: Database, change: Partial<HistoryEntry> = {}): Promise<void> {
   const { time, jobId, caller, requestId, destination, removedAt, ...file } = change
@@ -139,7 +141,6 @@ export async function addEntry(database: Database, change: Partial<HistoryEntry>
   )
   await finish(database, upload, { state: 'done', files: [stored], failed: [] })
   await database.tx(async db => {
-    if (time !== undefined) await db.run(sql`update files set time = ${time} where upload = ${upload.id}`)
     if (removedAt !== undefined)
       await db.run(sql`update files set removed_at = ${removedAt} where upload = ${upload.id}`)
   })

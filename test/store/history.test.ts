@@ -6,7 +6,7 @@ import { REQUEST_KEPT_MS } from '../../src/store/requests.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
 import { begin, finish } from '../../src/store/uploads.ts'
-import { addEntry, databaseEngines, newUpload } from '../helpers/stores.ts'
+import { addEntry, databaseEngines, jobAt, newUpload } from '../helpers/stores.ts'
 
 const URL_OF_B = 'http://x.example/dir/b.png'
 
@@ -42,25 +42,25 @@ describe.each(databaseEngines())('the history in %s', (_name, make) => {
     [{ urls: [URL_OF_B] }, ['b']],
     [{ by: 'proxy: alice' }, ['b']],
     [{ caller: 'ALICE' }, ['b']],
-    [{ jobId: 'job-c' }, ['c']],
+    [{ jobId: jobAt(20, 'c') }, ['c']],
     [{ requestId: 'request-b' }, ['b']],
     [{ sha256: 'b'.repeat(64) }, ['c']],
     [{ sha256: 'bb' }, ['c']],
     [{ since: 20 }, ['b', 'c']],
     [{ before: 20 }, ['a.cat']],
-    [{ after: { time: 30, jobId: 'job-b', index: 0 } }, ['c', 'a.cat']],
+    [{ after: { jobId: jobAt(30, 'b'), index: 0 } }, ['c', 'a.cat']],
     [{ isRemoved: true }, ['c']],
     [{ isRemoved: false }, ['b', 'a.cat']],
   ])('is found by %j', async ([filter, expected], context) => {
     const database = await setUp(
       context,
-      { time: 10, jobId: 'job-a', origin: 'a.cat', key: 'y/k.png' },
+      { jobId: jobAt(10, 'a'), origin: 'a.cat', key: 'y/k.png' },
       {
-        ...{ time: 30, jobId: 'job-b', origin: 'b', destination: 'local/blogger', caller: 'proxy: alice' },
+        ...{ jobId: jobAt(30, 'b'), origin: 'b', destination: 'local/blogger', caller: 'proxy: alice' },
         ...{ requestId: 'request-b', key: 'x/100%_cat.png', url: URL_OF_B },
       },
       {
-        ...{ time: 20, jobId: 'job-c', origin: 'c', destination: 's3/blog', key: 'dog.png', removedAt: 40 },
+        ...{ jobId: jobAt(20, 'c'), origin: 'c', destination: 's3/blog', key: 'dog.png', removedAt: 40 },
         ...{ sha256: 'b'.repeat(64) },
       },
     )
@@ -80,7 +80,14 @@ describe.each(databaseEngines())('the history in %s', (_name, make) => {
         contentType: 'image/png',
       },
       ...{ sha256: 'a'.repeat(64), deleteUrl: 'http://x.example/delete', expiresAt: 99, location: '/srv/' },
-      ...{ time: 10, jobId: 'job', destination: 'local/b', caller: 'ci', requestId: 'r', removedAt: 50 },
+      ...{
+        time: 10,
+        jobId: jobAt(10, 'x'),
+        destination: 'local/b',
+        caller: 'ci',
+        requestId: 'r',
+        removedAt: 50,
+      },
     }
     const database = await setUp(context, entry)
     expect(await database.read(db => findFiles(db, { limit: 9 }))).toEqual([entry])
@@ -128,7 +135,7 @@ describe.each(databaseEngines())('the history in %s', (_name, make) => {
     await database.tx(async db => {
       for (let n = 0; n < 1200; n++)
         await db.run(sql`insert into files (upload, position, destination, location, object, key, url, size, content_type, sha256,
-          origin, caller, request_id, time) values (${`job ${n}`}, 0, 'local/a', '/', ${`/${n}`}, ${`${n}`}, 'u', 1, 't', 's', 'o', 'c', 'r', ${n % 2})`)
+          origin, caller, request_id) values (${jobAt(n % 2, `${n}`)}, 0, 'local/a', '/', ${`/${n}`}, ${`${n}`}, 'u', 1, 't', 's', 'o', 'c', 'r')`)
     })
     expect(await pruneFiles(database, 1, {})).toBe(600)
     expect(await database.read(db => countFiles(db, {}))).toBe(600)

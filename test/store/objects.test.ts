@@ -477,7 +477,7 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     const { database, me } = await setUp(context)
     await store(database, me, want('a.png', 'A'))
     await store(database, me, want('a.png', 'B', { onConflict: 'replace' }))
-    await database.tx(db => db.run(sql`update files set time = 9, url = 'of B' where sha256 = 'B'`))
+    await database.tx(db => db.run(sql`update files set upload = '0', url = 'of B' where sha256 = 'B'`))
     const { claims } = await start(database, me, want('a.png', 'B'))
     expect(claims).toMatchObject([{ is: 'same', url: 'of B' }])
   })

@@ -26,7 +26,7 @@ it('writes few pages of SQLite for an upload', async () => {
   }
   const bytes = (await stat(`${path}-wal`)).size - before
   // The rows of the upload, the object and the file, and their indexes; now and then one is full.
-  expect(bytes / uploads / (4096 + 24)).toBeLessThan(18.4)
+  expect(bytes / uploads / (4096 + 24)).toBeLessThan(16.4)
 })
 
 it('a damaged page of the history is named, and is not a bug in the server', async () => {
