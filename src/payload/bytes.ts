@@ -31,9 +31,12 @@ export interface Payload {
 /** The properties of a payload, without its bytes. */
 type PayloadFacts = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
 
-/** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */
-export function inMemory(received: Uint8Array[], identity: PayloadFacts, release: () => void): Payload {
-  let chunks: readonly Uint8Array[] = received.splice(0) // so that the writer does not keep the chunks in addition
+/** A payload whose bytes are in memory. @param release gives the memory back to the budget */
+export function inMemory(
+  chunks: readonly Uint8Array[],
+  identity: PayloadFacts,
+  release: () => void,
+): Payload {
   return Object.assign(identity, {
     path: undefined,
     chunks: () => chunks,

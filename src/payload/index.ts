@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
-import { isStorageFull, UploadError } from '../errors.ts'
+import { asUploadError, isStorageFull, UploadError } from '../errors.ts'
 import { closeFile, writeAll } from '../files/file-calls.ts'
 import { inFileAt, inMemory, type Payload } from './bytes.ts'
 import { sniffLength, sniffType } from './sniff.ts'
@@ -20,24 +20,8 @@ const ALWAYS_TAKEN_BYTES = 256 * 1024
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** What the program takes without uploads, and the smallest budget in a small container, bytes. */
 const [NODE_BYTES, LEAST_BUDGET_BYTES] = [80 * 1024 * 1024, 1024 * 1024]
-/** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
-const GATHERED_BYTES = 6 * 1024 * 1024
-const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
-
-/** Receives the bytes of one payload. `finish` or `abort` ends it. */
-export interface PayloadWriter {
-  /**
-   * Adds a chunk, which must not be changed afterwards. If it returns a promise, await it before the next chunk.
-   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` if the disk is full
-   */
-  write(chunk: Uint8Array): Promise<void> | undefined
-  /** Adds a chunk to the hash only, after the payload has been given up. */
-  skip(chunk: Uint8Array): void
-  finish(): Promise<Payload>
-  abort(): Promise<void>
-  /** SHA-256 of all chunks, hex. No chunk may follow. */
-  sha256(): string
-}
+/** Bytes that are gathered for one write to the disk. */
+const WRITTEN_BYTES = 512 * 1024
 
 interface PayloadOptions {
   name: string
@@ -48,15 +32,26 @@ interface PayloadOptions {
   limit: number
 }
 
+/** A body that could not be kept. */
+export interface RejectedBody {
+  readonly error: UploadError
+  /** Hash of its bytes, hex. Undefined if they were not read completely. */
+  readonly sha256: string | undefined
+}
+
 /**
- * Makes payloads that share one memory budget, which includes buffers for the disk. When it is used up, payloads are written
- * to disk from their first byte, and a client has to wait until its bytes are written (backpressure). Larger payloads stay in
- * memory while little of it is used.
+ * Makes payloads that share one memory budget, which includes what waits for the disk. When it is used up, payloads are written
+ * to disk from their first byte, and nothing more is read of a body until its bytes are written (backpressure). Larger payloads
+ * stay in memory while little of it is used.
  */
 export interface Payloads {
-  open(options: PayloadOptions): PayloadWriter
-  /** Reads a whole body into a payload. */
-  read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
+  /**
+   * Reads a whole body into a payload.
+   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` if the disk is full; whatever the body throws
+   */
+  read(body: Chunks, options: PayloadOptions): Promise<Payload>
+  /** The same for a part of a form. It is read to its end in any case, because other parts follow, and its hash counts. */
+  readPart(body: Chunks, options: PayloadOptions): Promise<Payload | RejectedBody>
   /**
    * Counts bytes that a request holds beside its payloads.
    *
@@ -68,6 +63,9 @@ export interface Payloads {
   resize(budget: number): void
 }
 
+/** The chunks must not be changed afterwards. */
+type Chunks = AsyncIterable<Uint8Array>
+
 /**
  * @param budget in bytes. Each payload may exceed it by one chunk
  * @param container memory limit of the container, bytes. The budget is an eighth of what Node leaves of it at most
@@ -78,11 +76,14 @@ export function createPayloads(
 ): Payloads {
   const most = Math.max(LEAST_BUDGET_BYTES, (container - NODE_BYTES) / 8)
   const first = Math.min(budget, most)
-  const memory: Memory = { budget: first, free: first, taken: 0, spooling: new Set() }
-  const open = (options: PayloadOptions) => openWriter(memory, options)
-
+  const memory: Memory = { budget: first, free: first, taken: 0 }
   return {
-    open,
+    async read(body, options) {
+      const result = await receive(body, options, memory, false)
+      if ('error' in result) throw result.error
+      return result
+    },
+    readPart: (body, options) => receive(body, options, memory, true),
     take(bytes) {
       if (bytes > memory.free && memory.taken > 0 && bytes > ALWAYS_TAKEN_BYTES) throw overloaded()
       memory.free -= bytes
@@ -97,16 +98,6 @@ export function createPayloads(
       memory.free += next - memory.budget
       memory.budget = next
     },
-    async read(body, options) {
-      const writer = open(options)
-      try {
-        for await (const chunk of body) await writer.write(chunk)
-      } catch (error) {
-        await writer.abort()
-        throw error
-      }
-      return writer.finish()
-    },
   }
 }
 
@@ -118,143 +109,100 @@ interface Memory {
   free: number
   /** Bytes that requests hold beside their payloads. */
   taken: number
-  /** Files that are being written, by hash. */
-  readonly spooling: Set<unknown>
 }
 
 const NO_BYTES = Buffer.alloc(0)
+/** Error message for a file that the server itself could not buffer. */
+const NOT_KEPT = 'The server could not buffer the file. Its log has the reason.'
 
-type SpoolFile = ReturnType<typeof createSpoolFile>
-
-function openWriter(memory: Memory, { name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
+/** @param readsOn whether the body is read to its end even if it is not kept. The failure is then returned, not thrown */
+async function receive(
+  body: Chunks,
+  { name, folders = [], spool, limit }: PayloadOptions,
+  memory: Memory,
+  readsOn: boolean,
+): Promise<Payload | RejectedBody> {
   const hash = createHash('sha256')
-  let sha256: string | undefined
   let size = 0
-  let reserved = 0
-  let pending: Uint8Array[] = []
-  let pendingBytes = 0
   let head: Uint8Array = NO_BYTES
+  let chunks: Uint8Array[] = []
+  /** Bytes of `chunks`, which count against the budget. */
+  let held = 0
   /** Undefined while the payload is in memory. */
-  let file: SpoolFile | undefined
+  let file: { readonly path: string; readonly fd: number } | undefined
+  let failure: UploadError | undefined
 
-  const explain = (error: unknown) => storageError(error, spool)
-  const mayStay = () => !spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE
+  const mayStay = () =>
+    size <= SMALL_BYTES || (!spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE)
 
-  /** Queues the pending chunks. Returns a promise to wait for if there are many, or if the budget is used up. */
-  function flush(file: SpoolFile): Promise<void> | undefined {
-    const chunks = pending
-    const bytes = pendingBytes
-    pending = []
-    pendingBytes = 0
-    const before = file.append(chunks, bytes)
-    return (memory.free < 0 || bytes >= SMALL_BYTES ? file.written() : before)?.catch(explain)
+  function keep(chunk: Uint8Array): Promise<void> | undefined {
+    if (size > limit) throw tooLarge(name, limit)
+    if (head.length < sniffLength(head)) head = lengthen(head, chunk)
+    chunks.push(chunk)
+    held += chunk.length
+    memory.free -= chunk.length
+    return memory.free < 0 || (file ? held >= WRITTEN_BYTES : !mayStay()) ? write() : undefined
   }
 
-  function release(bytes = reserved): void {
-    memory.free += bytes
-    reserved -= bytes
-  }
-
-  async function discard(): Promise<void> {
-    pending = []
-    memory.spooling.delete(hash)
-    await file?.remove()
+  async function write(): Promise<void> {
+    file ??= await spool.create()
+    await writeAll(file.fd, chunks)
     release()
   }
 
-  function digest(): string {
-    sha256 ??= hash.digest('hex')
-    return sha256
+  function release(): void {
+    memory.free += held
+    held = 0
+    chunks = []
   }
 
-  return {
-    write(chunk) {
-      if (chunk.length === 0) return undefined
+  async function discard(): Promise<void> {
+    release()
+    if (!file) return
+    await closeFile(file.fd).catch(() => {})
+    await unlink(file.path).catch(() => {})
+  }
+
+  async function attempt(work: () => Promise<void> | undefined): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      const reason = storageError(error, spool)
+      if (!readsOn) throw reason
+      failure = asUploadError(reason, NOT_KEPT)
+      release()
+    }
+  }
+
+  try {
+    for await (const chunk of body) {
       size += chunk.length
       hash.update(chunk)
-      if (size > limit) throw tooLarge(name, limit)
-      if (head.length < sniffLength(head)) head = lengthen(head, chunk)
-      pending.push(chunk)
-      pendingBytes += chunk.length
-      memory.free -= chunk.length
-      reserved += chunk.length
-      if (!file && memory.free >= 0 && (size <= SMALL_BYTES || mayStay())) return undefined
-      file ??= createSpoolFile(spool, release)
-      memory.spooling.add(hash)
-      const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / memory.spooling.size)
-      return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || memory.free < 0 ? flush(file) : undefined
-    },
-
-    skip: chunk => void hash.update(chunk),
-    sha256: digest,
-
-    async finish() {
-      try {
-        let path: string | undefined
-        if (file) {
-          await flush(file)
-          path = await file.close().catch(explain)
-          memory.spooling.delete(hash)
-        }
-        const { contentType, extension } = sniffType(head, name)
-        const identity = { name, folders, size, sha256: digest(), contentType, extension }
-        return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
-      } catch (error) {
-        await discard()
-        throw error
-      }
-    },
-
-    abort: discard,
-  }
-}
-
-/**
- * A temporary file, which is made with the first write. It makes one call after the other, with at most two buffers.
- *
- * @param onWritten is called with the number of bytes written
- */
-function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
-  let path: string | undefined
-  let fd: number | undefined // while it is open
-  let flushing: Promise<void> = Promise.resolve()
-  let unwritten = 0
-
-  async function end(): Promise<void> {
-    if (fd === undefined) return
-    const closing = closeFile(fd)
-    fd = undefined
-    await closing
-  }
-
-  return {
-    /** Queues chunks behind the write in progress. @returns that write, or undefined if there is none */
-    append(chunks: readonly Uint8Array[], bytes: number): Promise<void> | undefined {
-      const before = unwritten > 0 ? flushing : undefined
-      unwritten += bytes
-      flushing = flushing.then(async () => {
-        if (fd === undefined) ({ path, fd } = await spool.create())
-        await writeAll(fd, chunks)
-        unwritten -= bytes
-        onWritten(bytes)
+      if (!failure) await attempt(() => keep(chunk))
+    }
+    if (file && !failure) await attempt(write)
+    const sha256 = hash.digest('hex')
+    if (failure) {
+      await discard()
+      return { error: failure, sha256 }
+    }
+    const identity = { name, folders, size, sha256, ...sniffType(head, name) }
+    if (!file) {
+      const bytes = held
+      return inMemory(chunks, identity, () => {
+        memory.free += bytes
       })
-      flushing.catch(() => {}) // the next write, close or remove reports it
-      return before
-    },
-    /** Resolves when everything queued has been written. */
-    written: () => flushing,
-    /** @returns its path, or undefined if nothing was written */
-    async close(): Promise<string | undefined> {
-      await flushing
-      await end()
-      return path
-    },
-    async remove(): Promise<void> {
-      await flushing.catch(() => {})
-      if (path === undefined) return
-      await end().catch(() => {})
+    }
+    const { path, fd } = file
+    file = undefined // Another file may have its number once it is closed.
+    await closeFile(fd).catch(async error => {
       await unlink(path).catch(() => {})
-    },
+      throw storageError(error, spool)
+    })
+    return inFileAt(path, identity)
+  } catch (error) {
+    await discard()
+    throw error
   }
 }
 
@@ -285,9 +233,9 @@ function overloaded(): UploadError {
   return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 
-function storageError(error: unknown, { disk }: Spool): never {
-  if (!isStorageFull(error)) throw error
-  throw new UploadError(
+function storageError(error: unknown, { disk }: Spool): unknown {
+  if (!isStorageFull(error)) return error
+  return new UploadError(
     'insufficient_storage',
     `${disk} is full. Free some space there, then send it again.`,
     { cause: error },

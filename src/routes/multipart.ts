@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { Transform, type TransformCallback } from 'node:stream'
 import { UploadError } from '../errors.ts'
 import { type PartHeader, parsePartHeader } from './part-header.ts'
-import { TextFields } from './text-fields.ts'
 
 /** RFC 2046 allows 70. Longer boundaries of lenient clients are accepted. */
 const MAX_BOUNDARY_BYTES = 200
@@ -28,13 +28,11 @@ export function readBoundary(contentType: string | undefined): string | undefine
 
 export interface PartMenderOptions {
   /** Maximum number of parts, including text fields. */
-  maxParts: number
+  readonly maxParts: number
   /** Maximum size of the whole body, bytes. Default: unlimited. A file that is too large is read to its end, which may never come. */
-  maxBytes?: number
+  readonly maxBytes?: number
   /** Names of the text fields that are kept. Default: none. */
-  fields?: ReadonlySet<string>
-  /** Maximum size of the headers of one part, bytes. Default: 16 KiB. */
-  maxHeaderBytes?: number
+  readonly fields?: ReadonlySet<string>
 }
 
 /** `kind` is undefined until enough bytes have arrived. */
@@ -42,82 +40,86 @@ type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: numbe
 
 /** Length of the part of a delimiter that is searched first. `indexOf` is fastest with up to 7 bytes, for any file. */
 const PREFIX_BYTES = 7
-const NOTHING = Buffer.alloc(0)
+/** What is kept of a text field. No option is longer. */
+const MAX_TEXT_BYTES = 1024
+/** Buffer size, larger than the chunks that arrive, so that the request is not paused for each of them. */
+const BUFFERED_BYTES = 128 * 1024
+const LINE_END = Buffer.from('\r\n')
 const [TAB, LF, CR, SPACE, DASH] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
 
 // A longer boundary makes multer's parser faster within a file, and slower at its start. The random part keeps clients from
 // knowing it. The rest repeats a byte that is rare in files, because the parser slows down at each byte of the boundary.
 const MENDED_BOUNDARY = randomUUID().padEnd(140, '~')
 const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
-const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
+const mendedHeader = (disposition: string) =>
+  Buffer.from(`${MENDED_DELIMITER}\r\nContent-Disposition:form-data;${disposition}\r\n\r\n`, 'latin1')
+/** The header of every file. The parser needs names, but they are not used. */
+const FILE_HEADER = mendedHeader('name=f;filename=f')
 
-/** The headers of every file. The parser needs names, but they are not used. */
-const MENDED_HEADER = Buffer.from(
-  `${MENDED_DELIMITER}\r\nContent-Disposition:form-data;name=f;filename=f\r\n\r\n`,
-  'latin1',
-)
-
-/** The members that multer reads of a request, here with a repaired form. */
-export const MENDED_HEADERS = {
-  'content-type': `multipart/form-data; boundary=${MENDED_BOUNDARY}`,
-  'transfer-encoding': 'chunked',
-} as const
+/** The `Content-Type` of a mended form. */
+export const MENDED_TYPE = `multipart/form-data; boundary=${MENDED_BOUNDARY}`
 
 /**
- * Rewrites a form for multer, whose parser drops parts with unusual headers. It reads the headers itself, passes the files on
- * with plain headers and a boundary that no client can know, and omits text fields. multer keeps the order of the files, which
+ * Rewrites a form for multer, whose parser drops parts with unusual headers. It reads the headers itself, and passes files and
+ * wanted text fields on with plain headers and a boundary that no client can know. multer keeps the order of the files, which
  * is that of `files`.
+ *
+ * Fails with UploadError `invalid_request` for what can't be a form, and `too_large` for too many parts or bytes.
  */
-export class PartMender {
+export class PartMender extends Transform {
   /** The headers of the files begun so far, in order. */
   readonly files: PartHeader[] = []
-  readonly texts: TextFields
-  /** Parts begun so far, text fields included. */
-  #parts = 0
-  readonly #maxParts: number
-  readonly #maxBytes: number
-  readonly #maxHeaderBytes: number
+  readonly #options: PartMenderOptions
+  /** Wanted text fields that have not come yet. Of several with one name, the first counts. */
+  readonly #fields: Set<string>
   readonly #delimiter: Buffer
   readonly #prefix: Buffer
-  readonly #pass: (bytes: Buffer) => void
-  #state: 'preamble' | 'header' | 'file' | 'field' | 'epilogue' = 'preamble'
-  /** Bytes that have not been parsed yet. */
-  #rest: Buffer = NOTHING
-  /** The first delimiter of a form has no line break before it. */
-  #isFirstLine = true
-  #isBodyBegun = false
+  #state: 'preamble' | 'header' | 'body' | 'epilogue' = 'preamble'
+  /** Bytes that have not been parsed yet. The first delimiter of a form has no line break before it. */
+  #rest: Buffer = LINE_END
+  /** Parts begun so far, text fields included. */
+  #parts = 0
+  /** Bytes of the current part to skip, which are the line break before its body, and to pass on after that. */
+  #skip = 0
+  #left = 0
   #bytes = 0
 
-  /** @param pass gets the chunks of the rewritten form */
-  constructor(boundary: string, options: PartMenderOptions, pass: (bytes: Buffer) => void) {
-    const { maxParts, maxBytes = Number.POSITIVE_INFINITY, maxHeaderBytes = MAX_HEADER_BYTES } = options
-    this.#maxBytes = maxBytes
-    this.#maxParts = maxParts
-    this.#maxHeaderBytes = maxHeaderBytes
+  constructor(boundary: string, options: PartMenderOptions) {
+    super({ highWaterMark: BUFFERED_BYTES })
+    this.#options = options
+    this.#fields = new Set(options.fields)
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
     this.#prefix = this.#delimiter.subarray(0, PREFIX_BYTES)
-    this.#pass = pass
-    this.texts = new TextFields(options.fields ?? new Set())
   }
 
-  /**
-   * Parses the next bytes of the body, and passes on what is complete before it returns.
-   * @throws UploadError `invalid_request` if they can't be part of a form, `too_large` for too many parts or bytes
-   */
-  write(chunk: Buffer): void {
-    this.#bytes += chunk.length
-    if (this.#bytes > this.#maxBytes) throw tooLargeForm()
-    this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
+  override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
+    this.#attempt(() => {
+      this.#bytes += chunk.length
+      if (this.#bytes > (this.#options.maxBytes ?? Infinity)) throw tooLargeForm()
+      this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
+    }, done)
   }
 
-  /** @throws UploadError `invalid_request` if the form is incomplete */
-  end(): void {
-    if (this.#state === 'epilogue' && this.#rest.length < this.#delimiter.length) return
-    // Some clients omit the line break after the last delimiter.
-    this.write(Buffer.from('\r\n'))
-    if (this.#state !== 'epilogue') throw incomplete(this.#state === 'preamble')
+  override _flush(done: TransformCallback): void {
+    this.#attempt(() => {
+      const isComplete = () => this.#state === 'epilogue'
+      // Some clients omit the line break after the last delimiter.
+      if (!isComplete()) this.#read(Buffer.concat([this.#rest, LINE_END]))
+      if (!isComplete()) throw incomplete(this.#state === 'preamble')
+    }, done)
   }
 
+  #attempt(work: () => void, done: TransformCallback): void {
+    try {
+      work()
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done()
+  }
+
+  /** @returns what can't be parsed yet */
   #read(data: Buffer): Buffer {
     for (let from = 0; ; ) {
       if (this.#state === 'header') {
@@ -126,8 +128,7 @@ export class PartMender {
         from = body
       }
       const { kind, start, end } = this.#findDelimiter(data, from)
-      if (this.#state === 'file') this.#passBody(data, from, start)
-      else if (this.#state === 'field') this.texts.write(data.subarray(from, start))
+      if (this.#state === 'body') this.#passBody(data.subarray(from, start))
       if (kind === undefined) return data.subarray(start)
       this.#passDelimiter(kind)
       from = end
@@ -136,7 +137,7 @@ export class PartMender {
 
   /** The headers between a delimiter and the body. Undefined while they are incomplete. */
   #readHeader(data: Buffer, from: number): number | undefined {
-    const block = data.subarray(from, from + this.#maxHeaderBytes + '\r\n\r\n\r\n'.length)
+    const block = data.subarray(from, from + MAX_HEADER_BYTES + '\r\n\r\n\r\n'.length)
     const blankLine = block.indexOf('\r\n\r\n')
     // A part can end within its headers, so the next delimiter must be found there.
     const next = this.#findDelimiter(block, 0)
@@ -150,33 +151,31 @@ export class PartMender {
     if (from + block.length === data.length) return undefined
     throw new UploadError(
       'invalid_request',
-      `The header of part ${this.#parts + 1} of the form is larger than ${this.#maxHeaderBytes} bytes.`,
+      `The header of part ${this.#parts + 1} of the form is larger than ${MAX_HEADER_BYTES} bytes.`,
     )
   }
 
   #beginPart(header: PartHeader): void {
-    if (this.#parts++ === this.#maxParts) {
+    const { maxParts } = this.#options
+    if (this.#parts++ === maxParts) {
       throw new UploadError(
         'too_large',
-        `The form has more than ${this.#maxParts} parts. Send fewer at once, or raise "limits.files".`,
+        `The form has more than ${maxParts} parts. Send fewer at once, or raise "limits.files".`,
       )
     }
-    this.#isBodyBegun = false
-    this.#state = header.isFile ? 'file' : 'field'
-    if (!header.isFile) {
-      this.texts.begin(header.field)
-      return
-    }
-    this.files.push(header)
-    this.#pass(MENDED_HEADER)
+    this.#state = 'body'
+    this.#skip = LINE_END.length
+    this.#left = header.isFile ? Infinity : this.#fields.delete(header.field) ? MAX_TEXT_BYTES : 0
+    if (header.isFile) this.files.push(header)
+    if (this.#left > 0) this.push(header.isFile ? FILE_HEADER : mendedHeader(`name=${header.field}`))
   }
 
-  #passBody(data: Buffer, from: number, to: number): void {
-    if (from === to) return
-    // The first two bytes are the line break before the body.
-    const start = this.#isBodyBegun ? from : from + 2
-    this.#isBodyBegun = true
-    if (start < to) this.#pass(data.subarray(start, to))
+  #passBody(data: Buffer): void {
+    const start = Math.min(this.#skip, data.length)
+    const body = data.subarray(start, start + this.#left)
+    this.#skip -= start
+    this.#left -= body.length
+    if (body.length > 0) this.push(body)
   }
 
   #passDelimiter(kind: 'part' | 'close'): void {
@@ -184,42 +183,31 @@ export class PartMender {
       if (kind === 'close') return
       throw new UploadError('invalid_request', 'The form has data after its closing boundary.')
     }
-    if (kind === 'close') this.#pass(MENDED_CLOSE)
+    if (kind === 'close') this.push(`${MENDED_DELIMITER}--\r\n`, 'latin1')
     this.#state = kind === 'close' ? 'epilogue' : 'header'
   }
 
   /** The first delimiter at or after `from`. */
   #findDelimiter(data: Buffer, from: number): Delimiter {
-    if (this.#isFirstLine) {
-      const found = this.#readDelimiter(data, -2)
-      this.#isFirstLine = found !== undefined && found.kind === undefined
-      if (found) return found
+    // Where too few bytes are left for the prefix, a line break may be the beginning of one.
+    const tail = Math.max(from, data.length - PREFIX_BYTES + 1)
+    const next = (after: number) => {
+      const start = data.indexOf(this.#prefix, after)
+      return start === -1 ? data.indexOf(CR, Math.max(after, tail)) : start
     }
-    let start = data.indexOf(this.#prefix, from)
-    for (; start !== -1; start = data.indexOf(this.#prefix, start + 1)) {
-      const found = this.#readDelimiter(data, start)
-      if (found) return found
-    }
-    start = data.indexOf(CR, Math.max(from, data.length - this.#prefix.length + 1))
-    for (; start !== -1; start = data.indexOf(CR, start + 1)) {
+    for (let start = next(from); start !== -1; start = next(start + 1)) {
       const found = this.#readDelimiter(data, start)
       if (found) return found
     }
     return { kind: undefined, start: data.length, end: data.length }
   }
 
-  /**
-   * Identifies what begins at `start`, if it can be a delimiter. A line that only begins like one is data (RFC 2046 section 5.1.1).
-   * @param start -2 for a line without a line break before it
-   */
+  /** Identifies what begins at `start`, if it can be a delimiter. A line that only begins like one is data. */
   #readDelimiter(data: Buffer, start: number): Delimiter | undefined {
-    const before = Math.max(0, start)
     const end = start + this.#delimiter.length
-    const skipped = before - start
     const known = Math.min(end, data.length)
-    if (this.#delimiter.compare(data, before, known, skipped, skipped + known - before) !== 0)
-      return undefined
-    const unsure: Delimiter = { kind: undefined, start: before, end: before }
+    if (this.#delimiter.compare(data, start, known, 0, known - start) !== 0) return undefined
+    const unsure: Delimiter = { kind: undefined, start, end: start }
     if (known < end) return unsure
 
     const limit = end + MAX_PADDING_BYTES
@@ -228,13 +216,13 @@ export class PartMender {
     while (at < limit && (data[at] === SPACE || data[at] === TAB)) at++
     if (at === limit) return undefined
     if (at === data.length) return unsure
-    if (start === -2 && data[at] === LF) throw withoutCr()
+    if (this.#state === 'preamble' && data[at] === LF) throw withoutCr()
     if (isClose)
-      return data[at] === CR || data[at] === LF ? { kind: 'close', start: before, end: end + 2 } : undefined
+      return data[at] === CR || data[at] === LF ? { kind: 'close', start, end: end + 2 } : undefined
     if (at + 1 === data.length)
       return data[at] === CR || (data[at] === DASH && at === end) ? unsure : undefined
     return data[at] === CR && data[at + 1] === LF && at + 1 < limit
-      ? { kind: 'part', start: before, end: at }
+      ? { kind: 'part', start, end: at }
       : undefined
   }
 }

@@ -181,13 +181,13 @@ export const FIELDS: ReadonlySet<string> = new Set(
  */
 export function withFields(
   options: RequestOptions,
-  fields: ReadonlyMap<string, string>,
+  fields: readonly (readonly [name: string, text: string])[],
   destination: Destination,
 ): RequestOptions {
-  const counted = [...fields].filter(
+  const counted = fields.filter(
     ([name]) => membersOf(options)[name] === undefined && ROW_OF[name]?.isField?.(destination),
   )
-  const added = readOptions(new URLSearchParams(counted))
+  const added = readOptions(new URLSearchParams(Object.fromEntries(counted)))
   checkOptions(added, destination)
   return { ...options, ...added }
 }

@@ -1,21 +1,18 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
-import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import { type Destination, idOf } from '../uploader/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import { fingerprintOf } from '../uploader/fingerprint.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
-import type { Caller, Input } from '../uploader/input.ts'
+import type { Caller } from '../uploader/input.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
-import { sendContinue } from './body.ts'
-import type { FormBody } from './form.ts'
-import { readBoundary } from './multipart.ts'
+import type { Received } from './body.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
-import { headerName, receiveBody } from './raw.ts'
+import { headerName, receive } from './receive.ts'
 import {
   logFailed,
   logOutcomes,
@@ -65,25 +62,28 @@ export function createUploadRoute(
     if (key === undefined) await uploader.assertRoom(caller.quotas ?? [])
     uploader.slots.of(idOf(destination)).assertRoom()
 
-    const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
-    let inputs: readonly Input[] = []
-    let release: (() => void) | undefined
+    /** Files that fail if the client disconnects. */
+    let underWay: string[] = []
+    const signal = abortWhenGone(res, () => underWay)
+    let body: Received = { inputs: [] }
     try {
-      const isReadable = (path: string) => uploader.isReadable(path, caller)
-      const body = await readInputs(
-        req,
-        res,
-        name,
-        uploader,
-        destination,
-        { ...settings.limits, fileSize: Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity) },
-        isReadable,
-      )
-      inputs = body.inputs
-      release = body.release
-      const options = withFields(asked, body.fields, destination)
+      body = await receive(req, res, {
+        name: asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name')),
+        payloads: uploader.payloads,
+        spool: uploader.spoolFor(destination),
+        limits: {
+          ...settings.limits,
+          fileSize: Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity),
+        },
+        onFile: name => underWay.push(name),
+        isReadable: path => uploader.isReadable(path, caller),
+      })
+      const { inputs, fields = [] } = body
+      const options = withFields(asked, fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
+      // Files whose bytes are not known can't be compared with those of another request.
       const fingerprint = key && fingerprintOf(idOf(destination), fingerprintedOptions(options), inputs)
+      underWay = fingerprint ? [] : inputs.map(({ origin }) => origin)
       const request: UploadRequest = {
         destination,
         inputs,
@@ -92,16 +92,15 @@ export function createUploadRoute(
         requestId: req.id,
         baseUrl,
         // The client will repeat a request with a key to get its response, so the upload continues without it.
-        signal: fingerprint ? createCanceller().signal : abortWhenGone(res, inputs),
-        // Files whose bytes are not known can't be compared with those of another request.
+        signal: fingerprint ? createCanceller().signal : signal,
         ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
       const answer = await upload(uploader, request, res, mask)
       await announceQuotas(res, caller, uploader)
       send(res, answer)
     } finally {
-      release?.()
-      await uploader.discard(inputs)
+      body.release?.()
+      await uploader.discard(body.inputs)
     }
   }
 }
@@ -157,55 +156,18 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
   )
 }
 
-/** Of some size, and not needed to start. */
-const loadForm = once(() => import('./form.ts'))
-
-/** Reads the body as a form or as a file if the request says so, or else as JSON, whatever its Content-Type. */
-async function readInputs(
-  req: Request,
-  res: Response,
-  name: string | undefined,
-  uploader: Uploader,
-  destination: Destination,
-  limits: UploadRouteSettings['limits'],
-  isReadable: (path: string) => Promise<boolean>,
-): Promise<FormBody> {
-  const encoding = req.headers['content-encoding']
-  if (encoding && encoding.toLowerCase() !== 'identity') {
-    throw new UploadError(
-      'invalid_request',
-      `The Content-Encoding "${encoding}" is not supported. Send the body uncompressed.`,
-    )
-  }
-  const boundary = readBoundary(req.headers['content-type'])
-  const { payloads } = uploader
-  const spool = uploader.spoolFor(destination)
-  if (boundary === undefined) return receiveBody(req, res, { name, payloads, spool, limits, isReadable })
-  const { readForm, assertFits } = await loadForm()
-  assertFits(req, limits)
-  sendContinue(req, res)
-  return readForm(req, res, {
-    boundary,
-    payloads,
-    spool,
-    fileSize: limits.fileSize,
-    files: limits.files,
-    bodyIdleMs: limits.bodyIdleMs,
-  })
-}
-
 /**
  * Aborts if the client disconnects before it has the response, or if the server shuts down.
  *
- * @param inputs fail then, and are named in the log line
+ * @param underWay files that fail then, and are named in the log line
  */
-function abortWhenGone(res: Response, inputs: readonly Input[] = []): AbortSignal {
+function abortWhenGone(res: Response, underWay: () => readonly string[] = () => []): AbortSignal {
   const gone = createCanceller()
   const onDisconnect = () => {
     if (res.writableFinished) return
     const reason =
       res.err ?? new UploadError('invalid_request', 'The client disconnected before the upload was complete.')
-    const names = inputs.map(({ origin }) => origin)
+    const names = underWay()
     if (names.length > 0) logFailed(res, names, reason)
     gone.abort(reason)
   }

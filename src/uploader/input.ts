@@ -1,7 +1,7 @@
 import { UploadError } from '../errors.ts'
 import type { HeldFile } from '../files/held.ts'
 import type { AddressScope } from '../http/addresses.ts'
-import { type Payload, quoteFile } from '../payload/index.ts'
+import { type Payload, quoteFile, type RejectedBody } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { RequestedImageOptions } from '../pictures/requested-options.ts'
 import type { QuotaRule, StoredFile } from '../store/contract.ts'
@@ -26,13 +26,6 @@ export type Input =
       readonly open?: (() => Promise<HeldFile>) | undefined
     }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
-
-/** A file that was received but could not be kept. */
-export interface RejectedBody {
-  readonly error: UploadError
-  /** Hash of its bytes, hex. Undefined if they were not read completely. */
-  readonly sha256: string | undefined
-}
 
 /** Maximum length of a saved origin, in characters. No path is longer, and the rest of a `data:` URI is in the file. */
 const LONGEST_ORIGIN = 4096

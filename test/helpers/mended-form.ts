@@ -1,44 +1,35 @@
-import { PassThrough, type Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Response as Reply, Request } from 'express'
-import multer, { type StorageEngine } from 'multer'
-import { MENDED_HEADERS, PartMender, type PartMenderOptions } from '../../src/routes/multipart.ts'
+import multer from 'multer'
+import { MENDED_TYPE, PartMender, type PartMenderOptions } from '../../src/routes/multipart.ts'
 import type { PartHeader } from '../../src/routes/part-header.ts'
-
-const memory: StorageEngine = {
-  _handleFile: (_request, file, done) =>
-    void buffer(file.stream).then(read => done(null, { buffer: read }), done),
-  _removeFile: (_request, _file, done) => done(null),
-}
 
 /** Runs a form through a mender into the real multer. @returns the header of every file, and the files that multer got */
 export async function readMended(
   body: Readable,
   boundary: string,
   options: PartMenderOptions,
-): Promise<{ headers: readonly PartHeader[]; files: Express.Multer.File[] }> {
-  const mended = new PassThrough({ highWaterMark: 64 * 1024 * 1024 })
-  const mender = new PartMender(boundary, options, bytes => void mended.write(bytes))
-  const attempt = (work: () => void) => () => {
-    try {
-      work()
-    } catch (error) {
-      mended.destroy(error as Error)
-    }
-  }
-  body.on('data', (chunk: Buffer) => attempt(() => mender.write(chunk))())
-  body.on(
-    'end',
-    attempt(() => {
-      mender.end()
-      mended.end()
-    }),
-  )
-  const request = Object.assign(mended, { headers: MENDED_HEADERS }) as unknown as Request
+): Promise<{
+  headers: readonly PartHeader[]
+  files: Express.Multer.File[]
+  fields: Readonly<Record<string, string>>
+}> {
+  const mender = new PartMender(boundary, options)
+  const headers = { 'content-type': MENDED_TYPE, 'transfer-encoding': 'chunked' }
+  const request = Object.assign(body, { headers }) as unknown as Request
   await new Promise<void>((resolve, reject) => {
-    multer({ storage: memory }).any()(request, {} as Reply, (error: unknown) =>
-      error ? reject(error) : resolve(),
-    )
+    const parse = multer({
+      storage: {
+        _handleFile: (_request: Request, file: Express.Multer.File, done: (...result: unknown[]) => void) =>
+          void buffer(file.stream).then(read => done(null, { buffer: read }), done),
+        _removeFile: (_request: Request, _file: Express.Multer.File, done: (error: null) => void) =>
+          done(null),
+      },
+      streamHandler: (_request: Request, parser: Writable) =>
+        body.pipe(mender.on('error', reject)).pipe(parser),
+    } as multer.Options)
+    parse.any()(request, {} as Reply, (error: unknown) => (error ? reject(error) : resolve()))
   })
-  return { headers: mender.files, files: request.files as Express.Multer.File[] }
+  return { headers: mender.files, files: request.files as Express.Multer.File[], fields: request.body }
 }

@@ -4,7 +4,7 @@ import { readdir, readFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createPayloads, type PayloadWriter, tooLarge } from '../../src/payload/index.ts'
+import { createPayloads, tooLarge } from '../../src/payload/index.ts'
 import { createSpool, type Spool } from '../../src/payload/spool.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
@@ -174,13 +174,10 @@ describe('the memory of all payloads together', () => {
     const options = { name: '', spool, limit: 2 * KEPT }
     const chunk = Buffer.alloc(KEPT)
     for (let i = 0; i < 140; i++) {
-      const writer = payloads.open(options)
-      await writer.write(chunk)
-      if (i % 2 === 0) await writer.abort()
-      else {
-        await writer.write(Buffer.alloc(1))
-        await (await writer.finish()).dispose()
-      }
+      const bytes = Buffer.alloc([KEPT + 1, 2 * KEPT, 3 * KEPT][i % 3] ?? 0)
+      const result = await payloads.readPart(inChunks(bytes, KEPT), options)
+      if ('dispose' in result) await result.dispose()
+      else expect(result.error.code).toBe('too_large')
     }
     expect((await payloads.read(inChunks(chunk, KEPT), options)).path).toBeUndefined()
     expect(await leftIn(spool)).toEqual([])
@@ -188,32 +185,23 @@ describe('the memory of all payloads together', () => {
 })
 
 describe('a payload without free memory', () => {
-  it('asks its sender to wait until what it sent is on disk, then takes what was given back', async () => {
+  it('reads on when what it has is on disk, and takes the memory that was given back', async () => {
     const order: string[] = []
     const spool = await makeSpool()
-    let openGate = () => {}
-    const gate = new Promise<void>(resolve => {
-      openGate = resolve
-    })
     const create: Spool['create'] = async () => {
-      await gate
+      await new Promise(setImmediate)
       order.push('disk')
       return spool.create()
     }
+    async function* body() {
+      yield Buffer.alloc(1000)
+      yield Buffer.alloc(1)
+      order.push('next')
+      yield Buffer.alloc(1000)
+    }
     const payloads = createPayloads(1000)
-    const writer = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
-    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
-    const ready = writer.write(Buffer.alloc(1))?.then(() => order.push('next'))
-    expect(ready).toBeDefined()
-    await new Promise(setImmediate)
-    const other = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
-    expect(other.write(Buffer.alloc(1))).toBeDefined()
-    openGate()
-    await ready
-    expect(order.slice(0, 2)).not.toContain('next')
-    await other.abort()
-    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
-    const payload = await writer.finish()
+    const payload = await payloads.read(body(), { name: '', spool: { ...spool, create }, limit: MIB })
+    expect(order).toEqual(['disk', 'next'])
     expect(await payload.bytes()).toHaveLength(2001)
     await payload.dispose()
     const held = await payloads.read(inChunks(Buffer.alloc(1000), 1000), { name: '', spool, limit: MIB })
@@ -260,24 +248,15 @@ describe('a payload that fails', () => {
     }
   }
 
-  async function writeAll(writer: PayloadWriter, chunks: number) {
-    for (let i = 0; i < chunks; i++) await writer.write(randomBytes(512 * 1024))
-    return writer.finish()
-  }
-
-  // The failure may show in a write, or only at the end; nobody may be left waiting for it, which would end the process.
-  it.each([3, 4, 5, 8])('says that the disk is full, after %d chunks', async chunks => {
-    const writer = createPayloads().open({ name: '', spool: await makeFullSpool(), limit: 1e9 })
-    const failed = expect(writeAll(writer, chunks)).rejects
-    await failed.toMatchObject({ code: 'insufficient_storage', cause: { code: 'ENOSPC' } })
-    await writer.abort()
-  })
-
-  it('says that the disk is full when the failed write was the last but one before the end', async () => {
-    const writer = createPayloads().open({ name: '', spool: await makeFullSpool(), limit: 1e9 })
-    writer.write(randomBytes(2 * MIB))?.catch(() => {})
-    await new Promise(resolve => setTimeout(resolve, 50))
-    await expect(writer.finish()).rejects.toMatchObject({ code: 'insufficient_storage' })
+  // The failure may show in a write, or only at the end.
+  it.each([2, 3, 8])('says that the disk is full, after %d chunks', async chunks => {
+    const options = { name: '', spool: await makeFullSpool(), limit: 1e9 }
+    const bytes = randomBytes(chunks * KEPT)
+    const full = { code: 'insufficient_storage', cause: { code: 'ENOSPC' } }
+    await expect(createPayloads().read(inChunks(bytes, KEPT), options)).rejects.toMatchObject(full)
+    const sha256 = createHash('sha256').update(bytes).digest('hex')
+    const part = createPayloads().readPart(inChunks(bytes, KEPT), options)
+    await expect(part).resolves.toMatchObject({ error: full, sha256 })
   })
 
   it('passes on what is wrong with the directory of temporary files', async () => {

@@ -23,15 +23,12 @@ it('a complete form was answered 408 when the disk took longer than bodyIdleMs',
   }
   const server = createServer(async (req, res) => {
     const boundary = readBoundary(req.headers['content-type']) ?? ''
-    const options = {
-      boundary,
+    const read = readForm(req as Request, res as Response, boundary, {
       payloads: createPayloads(0),
       spool: slow,
-      fileSize: 1e6,
-      files: 9,
-      bodyIdleMs: 100,
-    }
-    const read = readForm(req as Request, res as Response, options)
+      limits: { fileSize: 1e6, files: 9, jsonBody: 0, bodyIdleMs: 100 },
+      onFile: () => {},
+    })
     const told = read.then(
       ({ inputs }) => inputs.map(({ origin }) => origin).join(),
       error => error.message,
