@@ -23,7 +23,6 @@ const commands = await describeCommands()
 
 /** What stands between `<!-- generated: NAME … -->` and `<!-- /generated -->`: where it comes from, and its text. */
 const PARTS = {
-  destinations: { from: 'src/providers', make: destinations },
   matrix: { from: 'src/providers', make: matrix },
   example: { from: '"about" of the provider', make: page => example(providerOf(page)) },
   check: { from: 'src/providers', make: page => checkOf(providerOf(page)) },
@@ -73,13 +72,6 @@ function requestOptions() {
     return `| \`${name}\` | ${description}${also} |`
   })
   return ['| Name | Meaning |', '|---|---|', ...rows].join('\n')
-}
-
-function destinations() {
-  const rows = providers.map(
-    ({ type, about }) => `| [\`${type}\`](docs/destinations/${type}.md) | ${about.what} |`,
-  )
-  return ['| Type | What it is |', '|---|---|', ...rows].join('\n')
 }
 
 function signing() {

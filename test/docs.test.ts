@@ -73,9 +73,9 @@ const RUN_BY = new Map([
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
-/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/cli/playwright.test.ts. */
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples, test/cli/playwright.test.ts or docs-commands.test.ts, which also runs `python`. */
 const KIND =
-  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|python|zsh|fish|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
 
 it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
   for (const { kind, code } of blocks) {
