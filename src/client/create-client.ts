@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { inMemory } from '../body.ts'
 import { messageOf, UploadError } from '../errors.ts'
 import { gather } from '../flow/gather.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
-import { bodyOf, makeMultipartBody } from '../http/request-body.ts'
+import { formBody } from '../http/form-body.ts'
 import { oneLine } from '../safe-text.ts'
 import { openConnection, type RequestOutcome, type ServerRequest, warnOfPlainHttp } from './api/connection.ts'
 import { openPart, type Part } from './api/part.ts'
@@ -220,7 +221,7 @@ function toRequest(parts: readonly Part[], query: NonNullable<ServerRequest['que
     content ? { field: 'file', fileName, content } : [],
   )
   const list = Buffer.from(JSON.stringify({ list: parts.map(({ entry }) => entry.name) }))
-  const body = files.length > 0 ? makeMultipartBody([], files) : bodyOf(list, 'application/json')
+  const body = files.length > 0 ? formBody([], files) : { ...inMemory(list), contentType: 'application/json' }
   return { query, count: parts.length, body }
 }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import type { Body } from '../body.ts'
 import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
 import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
@@ -22,11 +23,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
-  /**
-   * A function creates new chunks for each attempt. It needs a `Content-Length` header and must end when its signal is
-   * aborted. Each chunk must stay valid until the next one is requested.
-   */
-  readonly body?: string | Buffer | ((signal: AbortSignal) => AsyncGenerator<Buffer>)
+  /** Its length is sent as `Content-Length`. */
+  readonly body?: string | Buffer | Body | undefined
   /** Returns whether a status is a success. Default: 200 to 299. */
   readonly accept?: (status: number) => boolean
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
@@ -86,9 +84,7 @@ async function sendOnce(
     throw new UploadError('destination_failed', message)
   }
   signal.throwIfAborted()
-  const over = new AbortController()
-  const text = typeof content === 'string' ? Buffer.from(content) : content
-  const body = typeof text === 'function' ? text(AbortSignal.any([signal, over.signal])) : text
+  const body = typeof content === 'string' ? Buffer.from(content) : content
   const path = url.pathname + url.search
   const headers = headersOf(request, url)
   try {
@@ -98,22 +94,20 @@ async function sendOnce(
     signal.throwIfAborted()
     // An UploadError comes from the body or a proxy, anything else from the connection.
     throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
-  } finally {
-    // After an early error response, the rest of the body would still be read.
-    over.abort()
   }
 }
 
 /** Makes header names lower-case, because callers may write them in any case. */
 function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): Record<string, string> {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
-  const isMeasured = typeof body !== 'function' && (body !== undefined || !WITHOUT_BODY.has(method))
+  const length = typeof body === 'object' && 'size' in body ? body.size : Buffer.byteLength(body ?? '')
+  const isMeasured = body !== undefined || !WITHOUT_BODY.has(method)
   return {
     host,
     accept: '*/*',
     'accept-encoding': 'identity',
     'user-agent': 'upload-server',
-    ...(isMeasured && { 'content-length': String(Buffer.byteLength(body ?? '')) }),
+    ...(isMeasured && { 'content-length': String(length) }),
     ...Object.fromEntries(given),
   }
 }

@@ -6,6 +6,7 @@ import {
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { promisify } from 'node:util'
+import { type Body, wrongSize } from '../body.ts'
 import { UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import type { HttpWay } from './agents.ts'
@@ -15,12 +16,6 @@ import { explainReach, ownRefusal } from './proxy/failure.ts'
 
 /** Default maximum size of a response, in bytes. */
 export const MAX_REPLY_BYTES = 1024 * 1024
-
-/**
- * A request body: in memory, or chunks that are read as they are sent, each of which is valid until the next one is
- * requested. No strings: Node sends headers in the encoding of the text behind them, and they are Latin-1.
- */
-export type Content = Buffer | readonly Uint8Array[] | AsyncGenerator<Buffer>
 
 export interface Exchange {
   /** `https:` or `http:`. */
@@ -37,7 +32,8 @@ export interface Exchange {
   readonly path: string
   /** All of them, `host` and `content-length` included. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Content | undefined
+  /** No text: Node sends headers in the encoding of the text behind them, and they are Latin-1. */
+  readonly body: Buffer | Body | undefined
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number | undefined
   /** Maximum time for the body of the response, after which it is truncated. Milliseconds; default: none. */
@@ -75,6 +71,7 @@ export function exchange(
       path: forwarder ? `http://${headers['host']}${path}` : path,
       headers: Object.entries({ ...headers, ...(forwarder && loginHeaders(forwarder)) }).flat(),
     })
+    const chunks = body === undefined || Buffer.isBuffer(body) ? undefined : body.read(signal)
     const stopListening = onAbort(signal, () => fail(signal.reason))
     let late: NodeJS.Timeout | undefined
 
@@ -83,7 +80,7 @@ export function exchange(
       clearTimeout(late)
       // After an early response, the rest of the body would still be sent.
       if (!request.writableFinished) request.destroy()
-      if (isChunks(body)) body.return(undefined).catch(() => {})
+      chunks?.return(undefined).catch(() => {})
     }
     function fail(error: unknown): void {
       reject(error)
@@ -135,8 +132,8 @@ export function exchange(
       if (options.method === 'HEAD') succeed(response, [])
       else response.on('end', () => succeed(response, chunks))
     })
-    if (isChunks(body)) sendChunks(request, body).catch(fail)
-    else sendAll(request, body)
+    if (chunks === undefined) request.end(body)
+    else sendChunks(request, chunks, (body as Body).size).catch(fail)
   })
 }
 
@@ -170,27 +167,24 @@ async function decompress(
   throw new UploadError('destination_failed', message, { cause })
 }
 
-function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
-  return body !== undefined && Symbol.asyncIterator in body
-}
-
-function sendAll(request: ClientRequest, body: Buffer | readonly Uint8Array[] | undefined): void {
-  const chunks = body === undefined || Buffer.isBuffer(body) ? [body] : body
-  if (chunks.length > 1) request.cork()
-  for (const chunk of chunks.slice(0, -1)) request.write(chunk)
-  request.end(chunks.at(-1))
-}
-
 /**
  * Requests a chunk after the previous one was passed to the system.
  *
- * @throws the error of the chunks; an error of the connection is an event of the request
+ * @throws the error of the chunks, or `wrongSize`; an error of the connection is an event of the request
  */
-async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>): Promise<void> {
+async function sendChunks(
+  request: ClientRequest,
+  chunks: AsyncGenerator<Buffer>,
+  size: number,
+): Promise<void> {
+  let left = size
   for await (const chunk of chunks) {
+    left -= chunk.length
+    if (left < 0) break // the rest would be taken for another request
     const isSent = await new Promise<boolean>(resolve => request.write(chunk, error => resolve(!error)))
     if (!isSent) return
   }
+  if (left !== 0) throw wrongSize()
   request.end()
 }
 

@@ -1,15 +1,12 @@
-import { createReadStream } from 'node:fs'
-import { readFile, unlink } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { unlink } from 'node:fs/promises'
+import { type Content, inFile, inMemory } from '../body.ts'
 
 /** The bytes of one input: in memory up to a threshold, otherwise in a private temporary file. They can be read repeatedly. */
-export interface Payload {
+export interface Payload extends Content {
   /** The file name as it was sent, not yet cleaned. Empty if there was none. */
   readonly name: string
   /** The folders of a file that was named by its path, outermost first. Empty for all other inputs. */
   readonly folders: readonly string[]
-  /** Bytes. */
-  readonly size: number
   /** Hex. */
   readonly sha256: string
   /** MIME type, detected from the bytes. */
@@ -18,10 +15,6 @@ export interface Payload {
   readonly extension: string
   /** Path of the temporary file, or undefined if the bytes are in memory. */
   readonly path: string | undefined
-  /** The chunks as they arrived, or undefined if the bytes are in a file. */
-  chunks(): readonly Uint8Array[] | undefined
-  stream(): Readable
-  bytes(): Promise<Buffer>
   /** Postpones `dispose` until the returned function is called, because something still reads the bytes. */
   hold(): () => void
   /** Frees the memory and removes the temporary file. Safe to call twice. */
@@ -29,25 +22,18 @@ export interface Payload {
 }
 
 /** The properties of a payload, without its bytes. */
-type PayloadFacts = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
+type PayloadFacts = Omit<Payload, 'path' | 'read' | 'hold' | 'dispose'>
 
 /** A payload whose bytes are in memory. @param release gives the memory back to the budget */
-export function inMemory(
+export function payloadInMemory(
   chunks: readonly Uint8Array[],
   identity: PayloadFacts,
   release: () => void,
 ): Payload {
+  const { read } = inMemory(chunks)
   return Object.assign(identity, {
     path: undefined,
-    chunks: () => chunks,
-    stream: () => Readable.from(chunks, { objectMode: false }),
-    async bytes() {
-      const [only] = chunks
-      if (chunks.length === 1 && Buffer.isBuffer(only)) return only
-      const joined = Buffer.concat(chunks)
-      chunks = [joined]
-      return joined
-    },
+    read,
     ...createHolds(() => {
       release()
       return DONE
@@ -56,13 +42,11 @@ export function inMemory(
 }
 
 /** A payload in a temporary file. */
-export function inFileAt(path: string, identity: PayloadFacts): Payload {
+export function payloadInFile(path: string, identity: PayloadFacts): Payload {
   return {
     ...identity,
     path,
-    chunks: () => undefined,
-    stream: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
-    bytes: () => readFile(path),
+    read: inFile(path, identity.size).read,
     ...createHolds(() => unlink(path).catch(() => {})),
   }
 }

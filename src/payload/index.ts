@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
 import { asUploadError, isStorageFull, UploadError } from '../errors.ts'
 import { closeFile, writeAll } from '../files/file-calls.ts'
-import { inFileAt, inMemory, type Payload } from './bytes.ts'
+import { type Payload, payloadInFile, payloadInMemory } from './bytes.ts'
 import { sniffLength, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
@@ -189,7 +189,7 @@ async function receive(
     const identity = { name, folders, size, sha256, ...sniffType(head, name) }
     if (!file) {
       const bytes = held
-      return inMemory(chunks, identity, () => {
+      return payloadInMemory(chunks, identity, () => {
         memory.free += bytes
       })
     }
@@ -199,7 +199,7 @@ async function receive(
       await unlink(path).catch(() => {})
       throw storageError(error, spool)
     })
-    return inFileAt(path, identity)
+    return payloadInFile(path, identity)
   } catch (error) {
     await discard()
     throw error

@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { hashOf } from '../body.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { DATE_PLACEHOLDERS } from './date-placeholders.ts'
 import { withFittingExtension } from './extensions.ts'
 import { cleanFileName, cutText, splitExtension } from './file-name.ts'
@@ -193,9 +195,7 @@ function cleanUser(user: string): string {
 }
 
 async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {
-  const hash = createHash(algorithm)
-  for await (const chunk of payload.stream()) hash.update(chunk)
-  return hash.digest('hex')
+  return hashOf(payload, algorithm, createCanceller().signal)
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'

@@ -1,3 +1,4 @@
+import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
@@ -68,7 +69,7 @@ async function work(
 ): Promise<Payload> {
   const { name, folders, contentType, size, path } = payload
   const [base, old] = splitExtension(name)
-  const input = path ?? (await payload.bytes())
+  const input = path ?? (await readAll(payload, signal))
   try {
     const changed = await changeInProcess(
       { name, contentType, size, input, options },

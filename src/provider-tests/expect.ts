@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { createReadStream, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
+import { inFile } from '../body.ts'
 import { systemCode, UploadError } from '../errors.ts'
 import { isTransient } from '../http/network.ts'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { listen } from './listen.ts'
-import { objectOf, sha256 } from './objects.ts'
+import { bytesOf, objectOf, sha256 } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
@@ -41,7 +42,7 @@ export async function expectOneWhole(setup: ContractSetup, key: string, put: Put
   const stored = puts.find(one => one.status === 'fulfilled')?.value
   if (stored === undefined) expect.fail('none was stored')
   const found = await setup.fetch(stored)
-  const wholes = await Promise.all(objects.map(object => object.bytes()))
+  const wholes = await Promise.all(objects.map(bytesOf))
   expect(wholes.some(whole => whole.equals(found))).toBe(true)
 }
 
@@ -106,7 +107,7 @@ export async function expectSigned(
   const response = await fetch(url, { method })
   expect(response.status).toBe(200)
   const body = Buffer.from(await response.arrayBuffer())
-  expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
+  expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await bytesOf(object))).toBe(true)
   if (target.traits?.linksExpire) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
   return url
 }
@@ -138,9 +139,9 @@ export async function expectFileKept(
   const directory = await mkdtemp(join(tmpdir(), 'contract-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const path = join(directory, 'payload')
-  await writeFile(path, object.stream(), { mode: 0o600 })
+  await writeFile(path, object.read(new AbortController().signal), { mode: 0o600 })
   const { mode, ino } = statSync(path)
-  const stored = await put({ ...object, path, stream: () => createReadStream(path) })
+  const stored = await put({ ...object, path, read: inFile(path, object.size).read })
   expect(sha256(await fetchBack(stored))).toBe(object.sha256)
   expect(sha256(readFileSync(path))).toBe(object.sha256)
   expect(statSync(path)).toMatchObject({ mode, ino })

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { UploadError } from '../errors.ts'
 import { expectStored, isRetried, required, withoutStrayErrors } from './expect.ts'
 import { expectCheckRefused } from './far-end.ts'
-import { MIB, objectOf, stallingObject, tearingObject } from './objects.ts'
+import { bytesOf, MIB, objectOf, stallingObject, tearingObject } from './objects.ts'
 import type { Trial } from './trial.ts'
 
 /** Tests failed uploads: they leave no partial object, explain the reason, and are never reported as stored. */
@@ -51,7 +51,7 @@ export function describeFailing(trial: Trial): void {
       })
       mend()
       const again = objectOf(fresh('mended.bin'), randomBytes(4 * MIB))
-      await expectStored(trial.setup, await put(again, target), await again.bytes())
+      await expectStored(trial.setup, await put(again, target), await bytesOf(again))
     })
   })
 

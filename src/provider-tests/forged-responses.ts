@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { startFaultProxy } from './fault-proxy.ts'
+import { bytesOf } from './objects.ts'
 import type { FarEnd } from './setup.ts'
 
 const PAGE = '<!DOCTYPE html><html><head><title>Log in</title></head><body>Please log in</body></html>'
@@ -81,7 +82,7 @@ export async function expectConfirmedPuts(
     },
     async ({ object, stored }, forged) => {
       const found = await fetch(stored).catch(() => undefined)
-      expect(found?.equals(await object.bytes()), `a put succeeded with ${forged}`).toBe(true)
+      expect(found?.equals(await bytesOf(object)), `a put succeeded with ${forged}`).toBe(true)
     },
   )
 }

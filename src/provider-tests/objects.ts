@@ -1,9 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { createReadStream, readFileSync } from 'node:fs'
-import { Readable } from 'node:stream'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { inFile, inMemory, type Range, readAll } from '../body.ts'
+import { UploadError } from '../errors.ts'
 import type { UploadObject } from '../providers/contract.ts'
 
 export const MIB = 1024 * 1024
+/** Size of the chunks of a generated object, in bytes. */
+const CHUNK_BYTES = 64 * 1024
 
 /** File names that are hard to encode in a URL. */
 export const ODD_NAMES = [
@@ -35,72 +39,73 @@ export const REFUSED_KEYS = [
 export function objectOf(key: string, content: Buffer | string, contentType?: string): UploadObject {
   const path = typeof content === 'string' ? content : undefined
   const bytes = typeof content === 'string' ? readFileSync(content) : content
-  return {
-    key,
-    size: bytes.length,
-    contentType: contentType ?? 'application/octet-stream',
-    sha256: sha256(bytes),
-    path,
-    chunks: () => (path === undefined ? [bytes] : undefined),
-    stream: () =>
-      path === undefined ? Readable.from([bytes], { objectMode: false }) : createReadStream(path),
-    bytes: async () => bytes,
-  }
+  const body = path === undefined ? inMemory(bytes) : inFile(path, bytes.length)
+  return { ...body, key, contentType: contentType ?? 'application/octet-stream', sha256: sha256(bytes), path }
 }
 
-/** Makes an object whose bytes are generated chunk by chunk, so that no code holds them. @param size multiple of 64 KiB */
+/** Returns the bytes of an object. */
+export function bytesOf(object: UploadObject): Promise<Buffer> {
+  return readAll(object, new AbortController().signal)
+}
+
+/** Makes an object whose bytes are generated chunk by chunk, so that no code holds them. */
 export function largeObject(key: string, size: number): UploadObject {
   const pattern = randomBytes(MIB)
-  function* chunks() {
-    for (let i = 0; i < size / 65_536; i++) yield pattern.subarray((i * 4099) % 900_000).subarray(0, 65_536)
+  function* chunks({ start, end }: Range) {
+    for (let position = start; position < end; ) {
+      const chunk = pattern.subarray((Math.floor(position / CHUNK_BYTES) * 4099) % 900_000)
+      const piece = chunk.subarray(position % CHUNK_BYTES, CHUNK_BYTES).subarray(0, end - position)
+      position += piece.length
+      yield piece
+    }
   }
+  const whole = { start: 0, end: size }
   const hash = createHash('sha256')
-  for (const chunk of chunks()) hash.update(chunk)
+  for (const chunk of chunks(whole)) hash.update(chunk)
   return {
-    key,
     size,
+    async *read(signal, range = whole) {
+      for (const chunk of chunks(range)) {
+        signal.throwIfAborted()
+        yield chunk
+      }
+    },
+    key,
     contentType: 'application/octet-stream',
     sha256: hash.digest('hex'),
-    stream: () => Readable.from(chunks(), { objectMode: false, highWaterMark: 65_536 }),
-    bytes: refuseBytes,
   }
-}
-
-async function refuseBytes(): Promise<Buffer> {
-  throw new Error('a large body was read with bytes(): use stream()')
 }
 
 /** Makes an object of 8 MiB that stalls after the first MiB. `onStall` is called when that MiB was written and the put waits. */
 export function stallingObject(key: string, onStall: () => void): UploadObject {
-  const object = interruptedObject(key, () => setTimeout(onStall, 100))
-  const bytes = () => {
-    setImmediate(onStall) // a put that reads the whole body is aborted while it sends the body
-    return object.bytes()
-  }
-  return { ...object, bytes }
+  return interruptedObject(key, 8 * MIB, async signal => {
+    setTimeout(onStall, 100)
+    if (!signal.aborted) await once(signal, 'abort')
+    throw signal.reason
+  })
 }
 
-/** Makes an object of 8 MiB whose stream fails after the first MiB. */
+/** Makes an object of 8 MiB that can't be read after the first MiB. */
 export function tearingObject(key: string): UploadObject {
-  const torn = new Error('the body broke off')
-  const object = interruptedObject(key, stream => stream.destroy(torn))
-  return { ...object, bytes: () => Promise.reject(torn) }
+  return interruptedObject(key, 8 * MIB, async () => {
+    throw new UploadError('destination_failed', 'its temporary file could not be read on this server (EIO)')
+  })
 }
 
-function interruptedObject(key: string, interrupt: (stream: Readable) => unknown): UploadObject {
-  const bytes = randomBytes(8 * MIB)
-  function stream(): Readable {
-    let reads = 0
-    return new Readable({
-      highWaterMark: MIB,
-      read() {
-        reads++
-        if (reads === 1) this.push(bytes.subarray(0, MIB))
-        else if (reads === 2) interrupt(this)
-      },
-    })
+/** Makes an object of which only the first MiB is read before `interrupt` is called, which may end the body early. */
+export function interruptedObject(
+  key: string,
+  size: number,
+  interrupt: (signal: AbortSignal) => Promise<void>,
+): UploadObject {
+  const object = objectOf(key, randomBytes(size))
+  return {
+    ...object,
+    async *read(signal, { start, end } = { start: 0, end: size }) {
+      yield* object.read(signal, { start, end: Math.min(end, MIB) })
+      if (end > MIB) await interrupt(signal)
+    },
   }
-  return { ...objectOf(key, bytes), chunks: () => undefined, stream }
 }
 
 export function sha256(bytes: Buffer): string {

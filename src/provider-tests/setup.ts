@@ -51,7 +51,7 @@ export interface ContractSetup {
   /** A connection over HTTP on which the suite forges responses. Required unless `without.http` is set. */
   forgeable?: FarEnd
   /**
-   * Size of the large files, a multiple of 64 KiB. Default: 8 MiB. From 64 MiB, the suite measures the memory of a put,
+   * Size of the large files. Default: 8 MiB. From 64 MiB, the suite measures the memory of a put,
    * which takes seconds.
    */
   largeBytes?: number

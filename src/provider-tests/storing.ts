@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
+import type { UploadObject } from '../providers/contract.ts'
 import { expectFileKept, expectOneWhole, expectStored, putTogether } from './expect.ts'
-import { largeObject, ODD_NAMES, objectOf, sha256 } from './objects.ts'
+import { bytesOf, largeObject, ODD_NAMES, objectOf, sha256 } from './objects.ts'
 import type { Trial } from './trial.ts'
 
 /** Tests that objects are stored unchanged, with any name, of any size, from memory and from files. */
@@ -43,7 +44,7 @@ export function describeStoring(trial: Trial): void {
     const objects = Array.from({ length: 8 }, (_, i) => objectOf(fresh(`same.bin`), randomBytes(70_000 + i)))
     const stored = await putTogether(trial.setup.target, objects, put)
     for (const [i, one] of stored.entries())
-      await expectStored(trial.setup, one, (await objects[i]?.bytes()) ?? Buffer.alloc(0))
+      await expectStored(trial.setup, one, await bytesOf(objects[i] as UploadObject))
   })
 
   it('stores one of two concurrent puts with the same key completely', async context => {

@@ -4,7 +4,7 @@ import type { Stored, UploadObject } from '../providers/contract.ts'
 import { expectCleanUrl, expectStored, required } from './expect.ts'
 import { expectMessage } from './far-end.ts'
 import { withinMemory } from './memory.ts'
-import { MIB, objectOf } from './objects.ts'
+import { bytesOf, MIB, objectOf } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 /** State and helpers that the tests of one suite have in common. */
@@ -51,9 +51,9 @@ export function prepareTrial(
     const before = hasNames ? objectOf(key, randomBytes(3000)) : undefined
     const stored = before && (await put(before))
     await fail()
-    if (stored) await expectStored(setupOf(), stored, await before.bytes())
+    if (stored) await expectStored(setupOf(), stored, await bytesOf(before))
     const after = objectOf(key, randomBytes(5000))
-    await expectStored(setupOf(), await put(after), await after.bytes())
+    await expectStored(setupOf(), await put(after), await bytesOf(after))
   }
 
   function farEndIn(context: TestContext): FarEnd {

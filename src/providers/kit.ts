@@ -15,7 +15,6 @@ import {
 import { localPath, ownFile, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type Provider } from './contract.ts'
-import { cutBody, hashBody, lendBody, readObject, readParts } from './shared/body.ts'
 import { createHost, findDescriptionFault, httpAddress, literal } from './shared/form-host/index.ts'
 import { createPathQueue } from './shared/path-queue.ts'
 import {
@@ -94,7 +93,6 @@ export const kit = Object.freeze({
     withoutSlash,
     clean: cleanUrl,
   }),
-  body: Object.freeze({ read: readObject, lend: lendBody, hash: hashBody, cut: cutBody, parts: readParts }),
   /** For servers with folders. */
   folders: Object.freeze({
     hostName,

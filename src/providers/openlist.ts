@@ -4,7 +4,6 @@ import { excerpt, type HttpRequest } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { type Context, defineProvider, type Target, type UploadObject } from './contract.ts'
-import { lendBody } from './shared/body.ts'
 import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
@@ -191,10 +190,8 @@ function open(options: Options, context: Context): Target {
     const headers = {
       'File-Path': `/${encodeKey(pathOf(object.key).slice(1))}`,
       'Content-Type': object.contentType,
-      'Content-Length': String(object.size),
     }
-    const body = (ending: AbortSignal) => lendBody(object, ending)
-    const reply = await api.ask({ method: 'PUT', path: '/api/fs/put', headers, body }, signal)
+    const reply = await api.ask({ method: 'PUT', path: '/api/fs/put', headers, body: object }, signal)
     expectDone(reply, host, `store "${object.key}"`)
   }
 

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { PassThrough } from 'node:stream'
 import type { Request, Response } from 'express'
+import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, tooLarge } from '../payload/index.ts'
 import { type BodyOptions, cutOff, type Received, sendContinue, watchBody } from './body.ts'
@@ -87,7 +89,14 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
       throw new UploadError('no_file', 'The body is empty. Send a file, for example: curl -T picture.png.')
     if (payload.size > limits.jsonBody) throw tooLargeList(limits.jsonBody)
     release = payloads.take(LIST_COPIES * payload.size)
-    return { inputs: await parseList(await payload.bytes(), limits.files, options.isReadable), release }
+    return {
+      inputs: await parseList(
+        await readAll(payload, createCanceller().signal),
+        limits.files,
+        options.isReadable,
+      ),
+      release,
+    }
   } catch (error) {
     release?.()
     throw error

@@ -99,8 +99,6 @@ export function toObject(payload: Payload, key: string): UploadObject {
     contentType: payload.contentType,
     sha256: payload.sha256,
     path: payload.path,
-    chunks: () => payload.chunks(),
-    stream: () => payload.stream(),
-    bytes: () => payload.bytes(),
+    read: payload.read,
   }
 }

@@ -1,12 +1,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
-import { Readable } from 'node:stream'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { inFile } from '../../src/body.ts'
 import { createHttpClient, excerpt } from '../../src/http/client.ts'
 import { parseRetryAfter } from '../../src/http/network.ts'
-import { readObject } from '../../src/providers/shared/body.ts'
-import { objectOf } from '../helpers/provider-contract.ts'
 
 const signal = new AbortController().signal
 
@@ -170,19 +168,9 @@ describe('the network', () => {
 
   it('is not blamed for a body that cannot be read', async () => {
     const url = await listen(req => req.resume())
-    const broken = {
-      ...objectOf('a.png', Buffer.alloc(10)),
-      stream: () =>
-        new Readable({
-          read() {
-            this.destroy(Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' }))
-          },
-        }),
-    }
-    const headers = { 'Content-Length': '10' }
-    const body = (ending: AbortSignal) => readObject(broken, ending)
-    const sent = makeClient().send({ method: 'PUT', url, headers, body }, signal)
-    await expect(sent).rejects.toThrow(/^"a.png" could not be read on this server \(EIO\)/)
+    const body = inFile('/nowhere', 10)
+    const sent = makeClient().send({ method: 'PUT', url, body }, signal)
+    await expect(sent).rejects.toThrow(/^its temporary file could not be read on this server \(ENOENT\)/)
     await expect(sent).rejects.toMatchObject({ retryable: false })
   })
 

@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
+import { type Body, inMemory } from '../../src/body.ts'
 import { once } from '../../src/flow/once.ts'
 import { createHttpClient } from '../../src/http/client.ts'
+import { formBody } from '../../src/http/form-body.ts'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
-import { bodyOf, makeMultipartBody } from '../../src/http/request-body.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { needs } from '../helpers/needs.ts'
 import { makeCertificate } from '../servers/certificate.ts'
@@ -65,10 +66,9 @@ async function start() {
     squid,
     urls: [`http://127.0.0.1:${http}`, `https://127.0.0.1:${https}`],
     accepted: () => accepted,
-    put(login: string, url: string, size: number, body = bodyOf(Buffer.alloc(size), 'image/png')) {
+    put(login: string, url: string, size: number, body: Body = inMemory(Buffer.alloc(size))) {
       const client = createHttpClient({ outgoing: outgoingFor(login) })
-      const headers = { 'content-length': String(body.length) }
-      const put = () => client.send({ method: 'PUT', url, headers, body: body.chunks }, signal)
+      const put = () => client.send({ method: 'PUT', url, body }, signal)
       return { put, close: () => client.close() }
     },
   }
@@ -91,11 +91,11 @@ describe('through squid', () => {
 
   it('a form arrives whole', async context => {
     const { urls, put } = await prepare(context)
-    const content = bodyOf(Buffer.alloc(3_000_000), 'image/png')
-    const form = makeMultipartBody([], [{ field: 'file', fileName: 'a.png', content }])
+    const content = { ...inMemory(Buffer.alloc(3_000_000)), contentType: 'image/png' }
+    const form = formBody([], [{ field: 'file', fileName: 'a.png', content }])
     for (const url of urls) {
       const client = put(USER, url, 0, form)
-      expect(await client.put().then(reply => reply.json())).toMatchObject({ length: form.length })
+      expect(await client.put().then(reply => reply.json())).toMatchObject({ length: form.size })
       client.close()
     }
   })

@@ -24,13 +24,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { inMemory } from '../../src/body.ts'
 import { UploadError } from '../../src/errors.ts'
 import type { OpenTarget } from '../../src/providers/contract.ts'
 import { createExplained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { splitKey } from '../../src/providers/local/key-path.ts'
 import { needs, needsLinux, needsRoot } from '../helpers/needs.ts'
-import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { bytesOf, type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
@@ -404,7 +405,7 @@ describe('how local writes', () => {
     )
     await Promise.all(objects.map(object => target.put(object, never())))
     for (const object of objects) {
-      expect(await readFile(join(directory, object.key))).toEqual(await object.bytes())
+      expect(await readFile(join(directory, object.key))).toEqual(await bytesOf(object))
     }
     expect(await listFiles(join(directory, '.upload-server'))).toEqual([])
   })
@@ -582,7 +583,7 @@ describe('a folder that cannot be written', () => {
       expect(error.message).not.toContain(directory)
     }
     const quarter = Buffer.alloc(MIB / 4)
-    const pieces = { ...objectOf('a.bin', Buffer.alloc(MIB)), chunks: () => Array(4).fill(quarter) }
+    const pieces = { ...objectOf('a.bin', Buffer.alloc(MIB)), ...inMemory(Array(4).fill(quarter)) }
     const error = await failureOf(target.put(pieces, never()))
     expect(error).toMatchObject({ code: 'insufficient_storage' })
     expect((await listFiles(directory)).map(path => basename(path))).toEqual(['a.bin', 'filler'])

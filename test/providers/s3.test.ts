@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
@@ -15,7 +14,14 @@ import { deliverObject } from '../helpers/deliver-object.ts'
 import { createLoopbackAgents } from '../helpers/loopback-agents.ts'
 import { hasAll, type Needs, needs, needsAll } from '../helpers/needs.ts'
 import { measureGrowth } from '../helpers/peak-memory.ts'
-import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import {
+  describeProvider,
+  interruptedObject,
+  largeObject,
+  objectOf,
+  stallingObject,
+  tearingObject,
+} from '../helpers/provider-contract.ts'
 import { createS3Contract } from '../helpers/s3-contract.ts'
 import { openLoopbackS3 } from '../helpers/s3-target.ts'
 import { share } from '../helpers/share.ts'
@@ -342,15 +348,7 @@ describe('s3 at Ceph', () => {
 
     it('holds no more than two parts at once', async () => {
       const target = open(inParts)
-      const chunk = randomBytes(64 * 1024)
-      function* chunks() {
-        for (let i = 0; i < 1600; i++) yield chunk
-      }
-      const object = {
-        ...objectOf('large.bin', Buffer.alloc(0)),
-        size: 100 * MIB,
-        stream: () => Readable.from(chunks(), { objectMode: false }),
-      }
+      const object = largeObject('large.bin', 100 * MIB)
       const before = process.memoryUsage().external
       let peak = 0
       const timer = setInterval(() => {
@@ -401,18 +399,7 @@ describe('s3 at Ceph', () => {
     it('takes back what has arrived when it is aborted, also while the body stalls', async () => {
       const target = open(inParts)
       const abort = new AbortController()
-      let reads = 0
-      const object = {
-        ...objectOf('stalled.bin', Buffer.alloc(0)),
-        size: 50 * MIB,
-        stream: () =>
-          new Readable({
-            read() {
-              if (reads++ < 8) this.push(Buffer.alloc(MIB))
-              else setTimeout(() => abort.abort(new Error('enough')), 50)
-            },
-          }),
-      }
+      const object = stallingObject('stalled.bin', () => abort.abort(new Error('enough')))
       await expect(target.put(object, abort.signal)).rejects.toThrow('enough')
       await target.close?.()
       expect(await rgw.admin.listUploads('pictures')).toEqual([])
@@ -420,29 +407,14 @@ describe('s3 at Ceph', () => {
     })
 
     it.each([
-      [
-        'breaks off',
-        (stream: Readable) => stream.destroy(new Error('torn')),
-        /"torn.bin" could not be read on this server \(torn\)/,
-      ],
+      ['breaks off', tearingObject, /its temporary file could not be read on this server \(EIO\)/],
       [
         'is too short',
-        (stream: Readable) => stream.push(null),
-        /"torn.bin" does not have the size that was announced/,
+        (key: string) => interruptedObject(key, 8 * MIB, async () => {}),
+        /it does not have the size that was announced/,
       ],
-    ])('stores nothing when the body %s', async (_, end, words) => {
-      let reads = 0
-      const object = {
-        ...objectOf('torn.bin', Buffer.alloc(0)),
-        size: 50 * MIB,
-        stream: () =>
-          new Readable({
-            read() {
-              if (reads++ < 8) this.push(Buffer.alloc(MIB))
-              else end(this)
-            },
-          }),
-      }
+    ])('stores nothing when the body %s', async (_, make, words) => {
+      const object = make('torn.bin')
       expect((await failureOf(open(inParts).put(object, never()))).message).toMatch(words)
       expect(await rgw.admin.listUploads('pictures')).toEqual([])
       expect(await rgw.admin.list('pictures')).not.toContain('torn.bin')

@@ -1,7 +1,7 @@
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { orAborted } from '../../src/flow/cancellation.ts'
 import type { Target, UploadObject } from '../../src/providers/contract.ts'
 import { sftp } from '../../src/providers/sftp/index.ts'
 import type { Destination } from '../../src/uploader/destinations.ts'
@@ -180,19 +180,17 @@ function pausedObject(
   const sent = new Promise<void>(resolve => {
     onSent = resolve
   })
-  let reads = 0
-  const body = new Readable({
-    read() {
-      reads++
-      if (reads === 1) this.push(bytes.subarray(0, MIB))
-      if (reads === 2) onSent()
-    },
+  let go = () => {}
+  const goes = new Promise<void>(resolve => {
+    go = resolve
   })
-  const go = () => {
-    body.push(bytes.subarray(MIB))
-    body.push(null)
+  async function* read(signal: AbortSignal) {
+    yield bytes.subarray(0, MIB)
+    onSent()
+    await orAborted(goes, signal)
+    yield bytes.subarray(MIB)
   }
-  return { object: { ...objectOf(key, bytes), stream: () => body }, go, sent }
+  return { object: { ...objectOf(key, bytes), read }, go, sent }
 }
 
 async function openDestination(options: Options): Promise<Destination> {

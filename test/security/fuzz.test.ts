@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { inMemory } from '../../src/body.ts'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
 import { UploadError } from '../../src/errors.ts'
 import { createMask, hideSignatures } from '../../src/mask.ts'
@@ -277,8 +278,7 @@ it('fuzz: any key template makes keys that stay in their folder, or is refused',
         folders,
         extension,
         sha256: 'ab'.repeat(32),
-        size: 1,
-        stream: () => Readable.from(['x']),
+        ...inMemory(Buffer.from('x')),
       }
       const key = await makeKey(payload as unknown as Payload, new Date(0))
       for (const segment of key.split('/')) {

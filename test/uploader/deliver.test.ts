@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { existsSync } from 'node:fs'
-import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { inMemory } from '../../src/body.ts'
 import { UploadError } from '../../src/errors.ts'
 import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
@@ -10,15 +10,14 @@ import type { Destination } from '../../src/uploader/destinations.ts'
 import type { Uploaded } from '../../src/uploader/index.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import { deliverObject } from '../helpers/deliver-object.ts'
+import { bytesOf } from '../helpers/provider-contract.ts'
 import { openProcess } from '../helpers/uploader.ts'
 
 const OBJECT: UploadObject = {
+  ...inMemory(Buffer.from('a')),
   key: '2026/a.png',
-  size: 1,
   contentType: 'image/png',
   sha256: '00',
-  stream: () => Readable.from([Buffer.from('a')]),
-  bytes: async () => Buffer.from('a'),
 }
 
 const quick = { timeoutMs: 10_000, retries: 3 }
@@ -371,7 +370,7 @@ it.each(['end', 'fail'] as const)(
       'Could not store "a.txt" at test/deaf within 0.3 s. Try again, or raise limits.deliveryTimeoutMs.',
     ])
     const [late] = puts
-    expect((await late?.object.bytes())?.toString()).toBe('one')
+    expect((await bytesOf(late!.object)).toString()).toBe('one')
 
     const sendNext = async (content: string) => {
       const sending = send({ 'a.txt': content })
@@ -397,7 +396,7 @@ it('a put that went on after its client had left read a payload that was gone', 
   const sending = send({ 'a.txt': 'one' }, { signal: leaver.signal })
   await expect.poll(() => puts).toHaveLength(1)
   leaver.abort(new Error('gone'))
-  expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
+  expect((await bytesOf(puts[0]!.object)).toString()).toBe('one')
   puts[0]?.end()
   await sending
   expect(existsSync(String(puts[0]?.object.path))).toBe(false)

@@ -6,6 +6,7 @@ import type { Database } from '../../src/store/database.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
 import type { Uploaded } from '../../src/uploader/index.ts'
+import { bytesOf } from '../helpers/provider-contract.ts'
 import { openProcess } from '../helpers/uploader.ts'
 
 const KEYED = { idempotency: { key: 'k', fingerprint: 'print' } }
@@ -19,11 +20,12 @@ function makeBucket() {
   let isHeld = false
   /** What becomes of the next puts. `lost`: they arrive, and their response is an error. */
   const next: ('refused' | 'lost')[] = []
-  async function put({ key, bytes }: UploadObject): Promise<Stored> {
+  async function put(object: UploadObject): Promise<Stored> {
+    const { key } = object
     puts.push(key)
     if (isHeld) await new Promise<void>(resolve => held.push(resolve))
     const fate = next.shift()
-    if (fate !== 'refused') objects.set(key, String(await bytes()))
+    if (fate !== 'refused') objects.set(key, String(await bytesOf(object)))
     if (fate) throw new UploadError('destination_failed', fate, { retryable: true, retryAfterS: 0 })
     return { url: `https://img.example/${key}` }
   }

@@ -1,7 +1,7 @@
 // @ts-check
 
 /** @type {import('upload-server/provider').Plugin} */
-export default ({ defineProvider, z, secret, UploadError, url, body }) =>
+export default ({ defineProvider, z, secret, UploadError, url }) =>
   defineProvider({
     type: 'shelf',
     config: z.object({
@@ -39,8 +39,8 @@ export default ({ defineProvider, z, secret, UploadError, url, body }) =>
       return {
         async put(object, signal) {
           const stored = await ask('PUT', object.key, signal, {
-            headers: { 'Content-Type': object.contentType, 'Content-Length': String(object.size) },
-            body: signal => body.lend(object, signal),
+            headers: { 'Content-Type': object.contentType },
+            body: object,
           })
           if (stored !== object.sha256)
             throw new UploadError(

@@ -2,6 +2,7 @@ import { type ErrorCode, messageOf, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
 import { basicAuthorization, endpointOf, exchange, type RawReply } from '../../http/exchange.ts'
+import type { TypedBody } from '../../http/form-body.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -13,7 +14,6 @@ import {
 } from '../../http/network.ts'
 import { ProxyFailure } from '../../http/proxy/failure.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
-import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
@@ -38,7 +38,7 @@ export interface RequestOutcome extends UploadResponse {
 export interface ServerRequest {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: RequestBody
+  readonly body?: TypedBody
   /** Number of inputs in it. Infinity if it is not known. */
   readonly count: number
 }
@@ -105,12 +105,12 @@ export function openConnection(
       'user-agent': 'upload-server',
       ...(login && { authorization: login }),
       ...(body && { 'content-type': body.contentType }),
-      'content-length': String(body?.length ?? 0),
+      'content-length': String(body?.size ?? 0),
       ...headers,
       ...credentialsOf(token),
     }
     const where = { ...endpointOf(url), path: url.pathname + url.search, way: await agents.get(url) }
-    const what = { method: 'POST', headers: all, body: body?.chunks(signal), ...REPLY_LIMITS }
+    const what = { method: 'POST', headers: all, body, ...REPLY_LIMITS }
     return exchange({ ...where, ...what }, signal)
   }
 

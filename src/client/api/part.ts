@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, open as openFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { inMemory } from '../../body.ts'
 import { readClipboard } from '../../clipboard/index.ts'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
-import { bodyOf, type RequestBody } from '../../http/request-body.ts'
+import type { TypedBody } from '../../http/form-body.ts'
 import { readDimensions } from '../../payload/dimensions.ts'
 import type { Context } from '../context.ts'
 import { type Entry, fileNameOf, goneMeanwhile, NOTHING_ON_STDIN, openNamed } from '../entries.ts'
@@ -16,7 +17,7 @@ export interface Part {
   /** Name at the destination. */
   readonly fileName: string
   /** Undefined for a URL. */
-  readonly content?: RequestBody
+  readonly content?: TypedBody
   /** Closes the file after it was sent or has failed. */
   close(): Promise<void>
   readonly facts: {
@@ -40,7 +41,6 @@ const STDIN_BYTES = 8 * 1024 * 1024
 const HEAD_BYTES = 256 * 1024
 /** Size of one read from a file, bytes. */
 const CHUNK_BYTES = 256 * 1024
-/** The server detects the media type. */
 const ANY_TYPE = 'application/octet-stream'
 
 /**
@@ -58,7 +58,7 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
   const head: Uint8Array[] = []
   let size = 0
   try {
-    for await (const chunk of content.chunks(signal)) {
+    for await (const chunk of content.read(signal)) {
       signal.throwIfAborted()
       hash.update(chunk)
       if (size < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES - size)))
@@ -74,13 +74,16 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
 }
 
 interface OpenedEntry {
-  readonly content: RequestBody
+  readonly content: TypedBody
   readonly fileName: string
   readonly close?: () => Promise<void>
 }
 
+/** The server detects the media type. */
+const untyped = (bytes: Parameters<typeof inMemory>[0]) => ({ ...inMemory(bytes), contentType: ANY_TYPE })
+
 function bodyOfFile(file: HeldFile): Omit<OpenedEntry, 'fileName'> {
-  const content = { chunks: () => readUnchanged(file), length: file.status.size, contentType: ANY_TYPE }
+  const content = { read: () => readUnchanged(file), size: file.status.size, contentType: ANY_TYPE }
   return { content, close: () => file.close() }
 }
 
@@ -109,12 +112,12 @@ async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSign
   if (entry.open) return { ...bodyOfFile(await entry.open()), fileName: fileNameOf(entry) }
   if (entry.kind === 'clipboard') {
     const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES, signal })
-    if (content.kind === 'image') return { content: bodyOf(content.body, ANY_TYPE), fileName: content.name }
+    if (content.kind === 'image') return { content: untyped(content.body), fileName: content.name }
     if (content.kind === 'path')
       return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
     throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
-  if (entry.bytes) return { content: bodyOf(Buffer.from(entry.bytes), ANY_TYPE), fileName: fileNameOf(entry) }
+  if (entry.bytes) return { content: untyped(Buffer.from(entry.bytes)), fileName: fileNameOf(entry) }
   return { ...(await readStdin(stdin, env['TMPDIR'] || tmpdir())), fileName: entry.fileName ?? 'file' }
 }
 
@@ -136,7 +139,7 @@ async function readStdin(
       chunks = []
     }
     if (size === 0) throw new Error(NOTHING_ON_STDIN)
-    if (file === undefined) return { content: bodyOf(Buffer.concat(chunks), ANY_TYPE) }
+    if (file === undefined) return { content: untyped(chunks) }
     return bodyOfFile({ ...file, status: await file.handle.stat() })
   } catch (error) {
     await file?.close()

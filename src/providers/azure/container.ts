@@ -1,5 +1,6 @@
+import type { Body } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
+import type { HttpClient, HttpReply } from '../../http/client.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
@@ -14,7 +15,7 @@ export interface BlobRequest {
   readonly query?: Readonly<Record<string, string>>
   /** Headers with lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: NonNullable<HttpRequest['body']>
+  readonly body?: Buffer | Body
   /** Statuses that are not errors. */
   readonly accept: readonly number[]
 }
@@ -38,6 +39,7 @@ export function createContainer(containerUrl: string, access: AzureAccess, clien
       for (const [parameter, value] of Object.entries(query ?? {})) url.searchParams.append(parameter, value)
       const all: Record<string, string> = {
         ...headers,
+        ...(body && { 'content-length': String('size' in body ? body.size : body.length) }),
         'x-ms-version': API_VERSION,
         'x-ms-date': new Date().toUTCString(),
       }
@@ -48,7 +50,7 @@ export function createContainer(containerUrl: string, access: AzureAccess, clien
           method,
           url,
           headers: all,
-          ...(body !== undefined && { body }),
+          body,
           accept: status => accept.includes(status),
           explain,
         },

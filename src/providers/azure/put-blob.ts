@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { type Body, divide, inMemory } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
-import { cutBody, lendBody, type Range } from '../shared/body.ts'
 import type { BlobRequest, Container } from './container.ts'
 
 const MIB = 1024 * 1024
@@ -12,7 +12,7 @@ const MAX_AT_ONCE = 64 * MIB
 const BLOCK_BYTES = 8 * MIB
 /** Maximum number of blocks of a blob, a limit of the service. */
 const MAX_BLOCKS = 50_000
-const PROBE = Buffer.from('probe')
+const PROBE = inMemory(Buffer.from('probe'))
 /** Number of attempts to send one block before the whole upload fails. */
 const BLOCK_ATTEMPTS = 4
 
@@ -41,10 +41,8 @@ async function putAtOnce(
     ...properties,
     'x-ms-blob-type': 'BlockBlob',
     'content-type': object.contentType,
-    'content-length': String(object.size),
   }
-  const body = (ending: AbortSignal) => lendBody(object, ending)
-  await container.send({ method: 'PUT', name: object.key, headers, body, accept: [201] }, signal)
+  await container.send({ method: 'PUT', name: object.key, headers, body: object, accept: [201] }, signal)
 }
 
 /** Sends a blob in blocks and commits them. The service removes blocks without a commit after a week. */
@@ -57,15 +55,16 @@ async function putInBlocks(
   const [name, upload] = [object.key, randomBytes(12).toString('hex')]
   const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
   const ids: string[] = []
-  for (const block of cutBody(object, blockBytes)) {
+  for (const block of divide(object, blockBytes)) {
     // Block IDs must have the same length, and must differ from those of a concurrent upload to the same name.
     const id = Buffer.from(`${upload}-${String(ids.length + 1).padStart(5, '0')}`).toString('base64')
-    await sendBlock(container, object, id, block, signal)
+    const request = blockRequest(name, id, block)
+    await retry(() => container.send(request, signal), { attempts: BLOCK_ATTEMPTS }, signal)
     ids.push(id)
   }
   const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
   const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`)
-  const headers = { ...properties, ...contentOf(body.length, 'application/xml') }
+  const headers = { ...properties, 'content-type': 'application/xml' }
   const query = { comp: 'blocklist' }
   const { status } = await container.send(
     { method: 'PUT', name, query, headers, body, accept: [201, 400] },
@@ -80,32 +79,11 @@ async function putInBlocks(
 export async function probeContainer(container: Container, signal: AbortSignal): Promise<void> {
   const id = Buffer.from('probe').toString('base64')
   const name = `upload-server-${randomBytes(8).toString('hex')}`
-  await container.send(blockRequest(name, id, PROBE.length, PROBE), signal)
+  await container.send(blockRequest(name, id, PROBE), signal)
 }
 
-async function sendBlock(
-  container: Container,
-  object: UploadObject,
-  id: string,
-  block: Range,
-  signal: AbortSignal,
-): Promise<void> {
-  const body = (ending: AbortSignal) => lendBody(object, ending, block)
-  const request = blockRequest(object.key, id, block.end - block.start, body)
-  await retry(() => container.send(request, signal), { attempts: BLOCK_ATTEMPTS }, signal)
-}
-
-function blockRequest(
-  name: string,
-  id: string,
-  size: number,
-  body: NonNullable<BlobRequest['body']>,
-): BlobRequest {
-  const headers = contentOf(size, 'application/octet-stream')
+function blockRequest(name: string, id: string, body: Body): BlobRequest {
+  const headers = { 'content-type': 'application/octet-stream' }
   const query = { comp: 'block', blockid: id }
   return { method: 'PUT', name, query, headers, body, accept: [201] }
-}
-
-function contentOf(size: number, type: string): Record<string, string> {
-  return { 'content-type': type, 'content-length': String(size) }
 }

@@ -1,8 +1,7 @@
-import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { readCopies } from '../../body.ts'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import {
   describeAbsence,
@@ -14,7 +13,6 @@ import {
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createMask } from '../../mask.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
-import { readObject } from '../shared/body.ts'
 import { cleanUrl } from '../shared/public-url.ts'
 import { fillCommand, fillUrl, type ObjectFacts, variablesOf } from './words.ts'
 
@@ -91,7 +89,7 @@ export function openCommands(
 
   async function store(object: UploadObject, file: string | undefined, signal: AbortSignal): Promise<string> {
     const facts = { ...factsOf(object), file: file ?? '' }
-    const end = await run(command, facts, file === undefined ? readObject(object, signal) : '', signal)
+    const end = await run(command, facts, file === undefined ? readCopies(object, signal) : '', signal)
     if (end.problem !== undefined) throw refuse(command, end)
     if (!end.tookAll && file === undefined)
       throw fail(command, 'exited with 0 before it had read the whole file')
@@ -110,7 +108,7 @@ export function openCommands(
       const folder = await mkdtemp(join(tmpdir(), 'upload-server-command-'))
       try {
         const file = join(folder, fileName(object.key))
-        await pipeline(readObject(object, signal), createWriteStream(file, { mode: 0o600 }), { signal })
+        await writeFile(file, object.read(signal), { mode: 0o600, signal })
         return { url: await store(object, file, signal) }
       } finally {
         await rm(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 import type { Client } from 'basic-ftp'
+import { readCopies } from '../../body.ts'
 import type { UploadObject } from '../contract.ts'
-import { readObject } from '../shared/body.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
 import { joinRemote, parentOf, probeName, temporaryPath } from '../shared/remote-path.ts'
 import type { FtpConnection } from './connect.ts'
@@ -55,7 +55,7 @@ export function createFtpUploads(atomic: boolean): FtpUploads {
       const path = joinRemote(directory, relative)
       const folder = parentOf(path)
       const write = (to: string) =>
-        sendTo(client, folder, () => writeFile(client, to, readObject(object, signal), object.size))
+        sendTo(client, folder, () => writeFile(client, to, readCopies(object, signal), object.size))
       if (!atomic) return runInOrder(path, async () => void (await write(path)))
       const temporary = temporaryPath(folder)
       await orLeft(temporary, async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
-import { Readable } from 'node:stream'
+import { inMemory } from '../../body.ts'
 import { systemCode, UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
@@ -16,17 +16,12 @@ import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-u
 import { createExplained, type Explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
-import { createWriter, type FileBody } from './writer.ts'
+import { createWriter } from './writer.ts'
 
 /** Folder of the temporary files. Object keys can't refer to it, because no segment starts with a dot. */
 const SPOOL_NAME = '.upload-server'
 
-const PROBE_BYTES = Buffer.from('upload-server')
-const PROBE: FileBody = {
-  size: PROBE_BYTES.length,
-  stream: () => Readable.from([PROBE_BYTES]),
-  bytes: async () => PROBE_BYTES,
-}
+const PROBE = inMemory(Buffer.from('upload-server'))
 
 const config = z.object({
   directory: localPath().describe('Folder to store files in. Created if it does not exist.'),

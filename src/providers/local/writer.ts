@@ -11,7 +11,6 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { addAbortSignal } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
 import { closeFile, openFile, renameFile, syncFile, writeAll } from '../../files/file-calls.ts'
 import { syncFolder } from '../../files/folder-sync.ts'
@@ -26,7 +25,7 @@ const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'E
 /** Error codes of file systems without permissions. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
-export type FileBody = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
+export type FileBody = Pick<UploadObject, 'size' | 'path' | 'read'>
 
 export interface WriterOptions {
   /** Spool on the same file system as the files. */
@@ -53,7 +52,8 @@ export function createWriter(options: WriterOptions): WriteFile {
     try {
       if (needsChmod || !isSmall(body)) await copy(path, body, signal)
       else {
-        const chunks = body.chunks?.() ?? [await body.bytes()]
+        const chunks: Buffer[] = []
+        for await (const chunk of body.read(signal)) chunks.push(chunk)
         assertSize(bytesOf(chunks), body)
         await writeNew(path, chunks, fileMode, durable)
       }
@@ -166,7 +166,7 @@ function bytesOf(chunks: readonly Uint8Array[]): number {
 }
 
 async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal): Promise<void> {
-  await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
+  await writeFile(handle, body.read(signal), { signal })
   assertSize((await handle.stat()).size, body)
 }
 

@@ -1,8 +1,9 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { type Body, inMemory } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
-import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type RawReply } from '../../http/exchange.ts'
+import { endpointOf, exchange, MAX_REPLY_BYTES, type RawReply } from '../../http/exchange.ts'
 import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { type CredentialsDeps, createCredentials } from './credentials.ts'
@@ -23,13 +24,8 @@ interface S3Request {
   readonly body?: S3Body
 }
 
-export interface S3Body {
-  readonly content: Content
-  /** Bytes. */
-  readonly size: number
-  /** SHA-256 of the content, hex. The service compares it with the bytes that it receives. */
-  readonly sha256: string
-}
+/** A body and its SHA-256, hex. The service compares it with the bytes that it receives. */
+export type S3Body = Body & { readonly sha256: string }
 
 /** Requests to the objects of one bucket. */
 export interface S3Client {
@@ -72,7 +68,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, deps?: 
           method,
           path: request.query ? `${request.path}?${request.query}` : request.path,
           headers: { ...signed, 'user-agent': 'upload-server' },
-          body: body?.content,
+          body,
         },
         signal,
       )
@@ -97,8 +93,8 @@ function tooLong(): UploadError {
 }
 
 /** Makes a request body of bytes in memory. */
-export function bodyOf(content: Buffer): S3Body {
-  return { content, size: content.length, sha256: hash('sha256', content) }
+export function bodyOf(bytes: Buffer): S3Body {
+  return { ...inMemory(bytes), sha256: hash('sha256', bytes) }
 }
 
 /** Escapes text for an element of a request body. */

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { type Body, divide, hashOf } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import { retry, type Transience } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
-import { type BodyPart, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, escapeXml, findObject, type S3Client } from './client.ts'
 import { isTransient, Refusal, retryAfterOf } from './refusal.ts'
@@ -36,14 +36,11 @@ export async function putMultipart(
   const upload = await beginUpload(s3, key, headers, signal)
   const failed = new AbortController()
   const ending = AbortSignal.any([signal, failed.signal])
-  const parts = readParts(object, partSize, ending)
+  const parts = divide(object, partSize).entries()
   const etags: string[] = []
 
   async function sendParts(): Promise<void> {
-    for await (const part of parts) {
-      etags[part.number - 1] = await sendPart(s3, upload, part, ending)
-      part.release()
-    }
+    for (const [index, part] of parts) etags[index] = await sendPart(s3, upload, index + 1, part, ending)
   }
 
   try {
@@ -98,15 +95,13 @@ export async function completeProbe(
 async function sendPart(
   s3: S3Client,
   { key, uploadId }: MultipartUpload,
-  part: BodyPart,
+  number: number,
+  part: Body,
   signal: AbortSignal,
 ): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of part.chunks()) hash.update(chunk)
-  const facts = { size: part.end - part.start, sha256: hash.digest('hex') }
-  const query = { partNumber: String(part.number), uploadId }
-  const send = () =>
-    s3.send({ method: 'PUT', key, query, body: { ...facts, content: part.chunks() } }, signal)
+  const body = { ...part, sha256: await hashOf(part, 'sha256', signal) }
+  const query = { partNumber: String(number), uploadId }
+  const send = () => s3.send({ method: 'PUT', key, query, body }, signal)
   const { headers } = await retry(send, { attempts: PART_ATTEMPTS, transient }, signal)
   return headers.etag ?? missing('ETag')
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { Readable } from 'node:stream'
+import { hashOf } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import { createHttpAgents, type HttpAgents } from '../../http/agents.ts'
 import type { RawReply } from '../../http/exchange.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
-import { hashBody, lendBody } from '../shared/body.ts'
 import { locationAt } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
@@ -150,9 +149,7 @@ async function putAtOnce(
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const { size, sha256 } = object
-  const content = object.chunks?.() ?? lendBody(object, signal)
-  const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
+  const reply = await s3.send({ method: 'PUT', key, headers, body: object }, signal)
   if (!(await isStored(reply, object, signal))) throw notS3()
 }
 
@@ -168,7 +165,7 @@ async function isStored(
   if (isFromService(headers)) return true
   const etag = etagOf(headers)
   if (etag === undefined || text.trim() !== '') return false
-  return !/^[\da-f]{32}$/.test(etag) || etag === (await hashBody(object, 'md5', signal))
+  return !/^[\da-f]{32}$/.test(etag) || etag === (await hashOf(object, 'md5', signal))
 }
 
 const etagOf = ({ etag }: RawReply['headers']) => etag?.replaceAll('"', '').toLowerCase()
@@ -233,16 +230,7 @@ async function takesSmall(
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const bytes = Buffer.from('probe')
-  const { size, sha256 } = bodyOf(bytes)
-  const object: UploadObject = {
-    key,
-    size,
-    sha256,
-    contentType: 'text/plain',
-    stream: () => Readable.from([bytes], { objectMode: false }),
-    bytes: async () => bytes,
-  }
+  const object: UploadObject = { ...bodyOf(Buffer.from('probe')), key, contentType: 'text/plain' }
   return putAtOnce(s3, key, headers, object, signal).then(
     () => true,
     () => false,

@@ -1,4 +1,5 @@
 import type { Attributes } from 'ssh2'
+import { type Body, wrongSize } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { sftpStatusOf } from './explain.ts'
@@ -20,11 +21,12 @@ const WRITES_AHEAD = 64
 export async function writeBody(
   session: SftpSession,
   handle: Buffer,
-  body: AsyncIterable<Buffer>,
+  body: Body,
+  signal: AbortSignal,
 ): Promise<void> {
   const answers: Promise<void>[] = []
   let position = 0
-  for await (const chunk of body) {
+  for await (const chunk of body.read(signal)) {
     for (let start = 0; start < chunk.length; start += WRITE_BYTES) {
       if (answers.length >= WRITES_AHEAD) await answers.shift()
       const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
@@ -35,6 +37,7 @@ export async function writeBody(
     }
   }
   await Promise.all(answers)
+  if (position !== body.size) throw wrongSize()
 }
 
 /** Writes a file durably (fsync) if the server supports it. */

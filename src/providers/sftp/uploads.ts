@@ -1,5 +1,4 @@
 import type { UploadObject } from '../contract.ts'
-import { readObject } from '../shared/body.ts'
 import type { KnownFolders } from '../shared/known-folders.ts'
 import { type RemotePath, temporaryPath } from '../shared/remote-path.ts'
 import { noSpace, sftpStatusOf } from './explain.ts'
@@ -35,7 +34,7 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     void removeLeft(session)
     const file = await createFile(session, folder)
     try {
-      await writeBody(session, file.handle, readObject(object, signal))
+      await writeBody(session, file.handle, object, signal)
       await finish(session, file)
       signal.throwIfAborted()
       await replaceFile(session, file.path, path)

@@ -1,31 +1,24 @@
-import type { Readable } from 'node:stream'
+import type { Content } from '../../body.ts'
 import type { HeldFile } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
 
-/** A file to upload: an object key and the bytes to store under it. */
-export interface UploadObject {
+/** A file to upload: an object key and the bytes to store under it. It is also the body of a request. */
+export interface UploadObject extends Content {
   /**
    * Object key, the path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment, no control
    * character, at most 1024 bytes in UTF-8. Other Unicode characters are allowed. It is checked before a target gets it.
    */
   readonly key: string
-  /** Bytes. */
-  readonly size: number
   /** MIME type found in the bytes; `application/octet-stream` when unknown. */
   readonly contentType: string
   /** SHA-256 of the bytes, hex. */
   readonly sha256: string
   /**
    * Path of a private file with the bytes, if they are in a file. It is valid for this process and its child processes,
-   * and must not be modified. A hard link to it shares bytes and mode with every other hard link.
+   * and must not be modified. A hard link to it shares bytes and mode with every other hard link. If it is undefined, the
+   * bytes are in memory, and the chunks of `read` stay valid.
    */
   readonly path?: string | undefined
-  /** The whole body in chunks, without a copy. Undefined if it is not in memory. */
-  chunks?(): readonly Uint8Array[] | undefined
-  /** Returns a new stream of the whole body at each call. */
-  stream(): Readable
-  /** The whole body. */
-  bytes(): Promise<Buffer>
 }
 
 /** What a destination returns for a stored object. */

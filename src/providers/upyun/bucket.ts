@@ -1,7 +1,7 @@
+import { hashOf } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
+import type { HttpClient, HttpReply } from '../../http/client.ts'
 import type { UploadObject } from '../contract.ts'
-import { hashBody, lendBody } from '../shared/body.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { type Operator, signRequest } from './sign.ts'
@@ -38,7 +38,7 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
     key: string,
     accept: readonly number[],
     signal: AbortSignal,
-    content?: { headers: Record<string, string>; bodyMd5: string; body: NonNullable<HttpRequest['body']> },
+    content?: { headers: Record<string, string>; bodyMd5: string; body: UploadObject },
   ): Promise<HttpReply> {
     const url = new URL(`${bucketUrl}/${encodeKey(key)}`)
     const date = new Date().toUTCString()
@@ -51,7 +51,7 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
           method,
           url,
           headers: { ...headers, Date: date, Authorization },
-          ...(body && { body }),
+          body,
           accept: status => accept.includes(status),
           explain(refusal) {
             code = codeOf(refusal)
@@ -86,16 +86,14 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
 
   return {
     async put(object, signal) {
-      const bodyMd5 = await hashBody(object, 'md5', signal)
+      const bodyMd5 = await hashOf(object, 'md5', signal)
       const headers = {
         'Content-Type': object.contentType,
-        'Content-Length': String(object.size),
         'Content-MD5': bodyMd5,
       }
-      const body = (ending: AbortSignal) => lendBody(object, ending)
       await runInOrder(object.key, async () => {
         signal.throwIfAborted()
-        await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
+        await send('PUT', object.key, [200], signal, { headers, bodyMd5, body: object })
         if ((await find(object.key, signal))?.size !== object.size)
           throw notConfirmed(`stored "${object.key}"`)
       })

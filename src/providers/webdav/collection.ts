@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream'
+import { inMemory } from '../../body.ts'
 import { UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
-import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
 import { joinRemote, probeName, resolveKey, temporaryPath } from '../shared/remote-path.ts'
@@ -58,11 +57,9 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     object: UploadObject,
     signal: AbortSignal,
   ): Promise<void> {
-    const { contentType, size } = object
-    const headers = { 'Content-Type': contentType, 'Content-Length': String(size) }
-    const body = (ending: AbortSignal) => lendBody(object, ending)
+    const headers = { 'Content-Type': object.contentType }
     const send = (refusals: number[]) =>
-      dav.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
+      dav.request({ method: 'PUT', path, headers, body: object, accept: [...DONE, ...refusals] }, signal)
     await folders.inFolder(signal, folder, async isCached => {
       // nginx returns 500 if the folder was removed.
       const { status } = await send(isCached ? [...GONE, 409, 500] : [])
@@ -84,9 +81,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
   async function probe(signal: AbortSignal): Promise<void> {
     const path = atomic ? temporaryPath(directory) : joinRemote(directory, probeName())
     const moved = temporaryPath(directory)
-    const stream = () => Readable.from([PROBE], { objectMode: false })
-    const known = { key: 'a probe file', size: PROBE.length, contentType: 'text/plain', sha256: '' }
-    const object = { ...known, stream, bytes: async () => PROBE }
+    const object = { ...inMemory(PROBE), key: 'a probe file', contentType: 'text/plain', sha256: '' }
     try {
       await upload(directory, path, object, signal)
       if (atomic) await move(dav, path, moved, object, signal)

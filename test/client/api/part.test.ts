@@ -44,7 +44,7 @@ it.each<[string, (path: string) => Promise<void>]>([
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
   const part = await openPart(entry!, {} as Context, never)
   onTestFinished(() => part.close())
-  const read = () => buffer(part.content!.chunks(new AbortController().signal))
+  const read = () => buffer(part.content!.read(new AbortController().signal))
   expect((await read()).toString()).toBe('picture')
   await change(path)
   await expect(read()).rejects.toMatchObject({
@@ -65,7 +65,7 @@ it.runIf(process.platform === 'linux')(
     const part = await openPart(entry!, {} as Context, never)
     await rename(join(cwd, 'shots'), join(cwd, 'aside'))
     await symlink('.secret', join(cwd, 'shots'))
-    const chunks = part.content?.chunks(new AbortController().signal)
+    const chunks = part.content?.read(new AbortController().signal)
     expect((await buffer(chunks!)).toString()).toBe('picture')
     await part.close()
     await expect(openPart(entry!, {} as Context, never)).rejects.toThrow('it is a symlink to .secret')
@@ -93,7 +93,7 @@ it('standard input larger than memory should be is kept in a file that is gone w
   const part = await openPart(entry!, context, never)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024)
   const chunks: Buffer[] = []
-  for await (const chunk of part.content!.chunks(never)) chunks.push(Buffer.from(chunk))
+  for await (const chunk of part.content!.read(never)) chunks.push(Buffer.from(chunk))
   const sent = Buffer.concat(chunks)
   expect(sent.equals(Buffer.concat(parts))).toBe(true)
   expect(part.facts).toMatchObject({ size: sent.length, sha256: hash('sha256', sent) })

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { inMemory } from '../../../src/body.ts'
 import { openConnection } from '../../../src/client/api/connection.ts'
-import { bodyOf } from '../../../src/http/request-body.ts'
 
 const CONTEXT = { env: {}, learn: () => {}, mask: (text: string) => text, cwd: '.', maskInJobLog: () => {} }
 
@@ -21,7 +21,10 @@ const startSilent = () => listen(createTcpServer(socket => socket.resume()))
 const startServer = (answer: RequestListener) => listen(createServer(answer))
 
 function post(url: string, signal = new AbortController().signal) {
-  const request = { body: bodyOf(Buffer.from('{"list":["/a"]}'), 'application/json'), count: 1 }
+  const request = {
+    body: { ...inMemory(Buffer.from('{"list":["/a"]}')), contentType: 'application/json' },
+    count: 1,
+  }
   const connection = openConnection(url, {}, CONTEXT, { idleMs: 300 })
   onTestFinished(() => connection.close())
   return connection.post(request, signal)

@@ -157,8 +157,8 @@ function commit(
   signal: AbortSignal,
 ): Promise<HttpReply> {
   const members = { ...forge.commit(messageOf(options.commitMessage, object.key), found), ...forge.content }
-  const { body, length } = createCommitBody(object, members)
-  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(length) }
+  const body = createCommitBody(object, members)
+  const headers = { 'Content-Type': 'application/json' }
   const method = found ? 'PUT' : forge.create
   const request = { method, url: forge.fileUrl(object.key), headers, body }
   return send({ ...request, maxReplyBytes: MAX_REPLY_BYTES }, signal)

@@ -1,3 +1,4 @@
+import { inMemory } from '../../../body.ts'
 import { messageOf } from '../../../errors.ts'
 import type { UploadObject } from '../../contract.ts'
 import { answerFunctions, objectFunctions } from './placeholders.ts'
@@ -66,14 +67,10 @@ const CHOSEN_PLACEHOLDERS = new Set(['filename', 'key', 'contentType', 'size', '
 const RESPONSE_PLACEHOLDERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
 
 const SAMPLE: UploadObject = {
+  ...inMemory(Buffer.of(0)),
   key: 'a/b.png',
-  size: 1,
   contentType: 'image/png',
   sha256: '',
-  stream: () => {
-    throw new Error('a sample has no body')
-  },
-  bytes: async () => Buffer.alloc(0),
 }
 
 /** Headers that are set from the body. */

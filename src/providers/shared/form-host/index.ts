@@ -1,10 +1,9 @@
 import { messageOf, UploadError } from '../../../errors.ts'
 import { excerpt, type HttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
-import { makeMultipartBody, type RequestBody } from '../../../http/request-body.ts'
+import { formBody, type TypedBody } from '../../../http/form-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
 import { webUrl } from '../../../options.ts'
 import type { Stored, Target, UploadObject } from '../../contract.ts'
-import { lendBody } from '../body.ts'
 import { cleanUrl } from '../public-url.ts'
 import { type CompiledHost, compileHost, type HostDescription } from './description.ts'
 import { answerFunctions, type EscapeContext, objectFunctions } from './placeholders.ts'
@@ -66,8 +65,8 @@ function makeRequest(host: CompiledHost, object: UploadObject): { request: HttpR
   const request = {
     method: host.method,
     url,
-    headers: { ...headers, 'content-length': String(body.length) },
-    body: body.chunks,
+    headers,
+    body,
     accept: host.accept,
     maxReplyBytes: MAX_REPLY_BYTES,
     explain: (refusal: HttpReply) => find(host.errorMessage, answerFunctions({ reply: refusal, url })),
@@ -79,13 +78,11 @@ function makeBody(
   { field, fields }: CompiledHost,
   object: UploadObject,
   fill: (template: Template, context: EscapeContext) => string,
-): RequestBody {
-  const { size: length, contentType } = object
-  const content = { chunks: (signal: AbortSignal) => lendBody(object, signal), length, contentType }
-  if (field === undefined) return content
+): TypedBody {
+  if (field === undefined) return object
   const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
   const texts = fields.map(([name, value]) => [name, fill(value, 'text')] as const)
-  return makeMultipartBody(texts, [{ field, fileName, content }])
+  return formBody(texts, [{ field, fileName, content: object }])
 }
 
 /** Node also rejects such a value, but only after the body has started. */

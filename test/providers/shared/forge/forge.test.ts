@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
-import { objectOf } from '../../../helpers/provider-contract.ts'
+import { bytesOf, objectOf } from '../../../helpers/provider-contract.ts'
 import type { ForgeKind } from '../../../servers/forge-dialects.ts'
 import type { ForgeReplay } from '../../../servers/forge-replay.ts'
 
@@ -288,7 +288,7 @@ describe('what passes is tried again', () => {
 it('knows a file of many megabytes that is there already', async () => {
   const { forge, target } = await startForge('gitea')
   const object = objectOf('big.bin', randomBytes(9 * 1024 * 1024))
-  forge.commit('big.bin', await object.bytes())
+  forge.commit('big.bin', await bytesOf(object))
   await target.put(object, never())
   expect(forge.commits).toEqual([])
 })
