@@ -36,7 +36,7 @@ const PARTS = {
     from: 'src/page/editors.ts',
     make: page =>
       editors(page)
-        .map(([name, text]) => `- **${name}**: ${text}`)
+        .map(([name, text]) => `- **${name}**${page.includes('zh-CN') ? '：' : ': '}${text}`)
         .join('\n'),
   },
   typora: { from: 'src/page/editors.ts', make: page => editors(page)[0][1] },
@@ -63,7 +63,10 @@ function exampleFile(name) {
 function editors(page) {
   const local = { base: 'http://127.0.0.1:36677', command: 'upload-server upload' }
   const words = page.includes('zh-CN') ? zh : en
-  return editorsFor(local, words).map(({ name, text, code }) => [name, `${text} \`${code}\``])
+  return editorsFor(local, words).map(({ name, text, code }) => [
+    name,
+    `${text}${/：$/.test(text) ? '' : ' '}\`${code}\``,
+  ])
 }
 
 function requestOptions() {
@@ -168,7 +171,7 @@ function checkOf({ type, about }) {
 }
 
 function optionsOf({ type, config, about }) {
-  const template = '[key template](../reference/key-templates.md)'
+  const template = '[key template](../reference/file-names.md)'
   return `${options(config)}\n\n${describeKeys(type, about.family, template)}`
 }
 
