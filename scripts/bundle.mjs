@@ -15,7 +15,6 @@ const ENTRIES = {
   client: 'build/client/index.js',
   playwright: 'build/cli/playwright.js',
   'picture-process': 'build/pictures/child.js',
-  'note-reader': 'build/client/notes/reader-thread.js',
 }
 
 /** What is loaded one after the other. Each stage gets these modules and all that they import, unless an earlier one has them. */

@@ -71,6 +71,8 @@ const RUN_BY = new Map([
   ['promtool', 'test/monitoring.test.ts'],
   ['postgres', 'test/cli/backup.test.ts, with a PostgreSQL of its own'],
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
+  ['undo', 'test/cli/markdown.test.ts'],
+  ['typora', 'test/cli/markdown.test.ts, with folders of its own'],
 ])
 
 /** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples, test/cli/playwright.test.ts or docs-commands.test.ts, which also runs `python`. */

@@ -1,13 +1,15 @@
-import { relative } from 'node:path'
+import { relative, resolve } from 'node:path'
 import { findNotes } from '../client/notes/find-notes.ts'
 import { createImageUploads } from '../client/notes/image-uploads.ts'
 import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes/upload-images.ts'
+import { isWebAddress } from '../client/reports/format.ts'
 import { UploadError } from '../errors.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { isLocalUrl } from '../page/editors.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/destinations.ts'
 import {
   addDestinationOptions,
+  collect,
   configOption,
   endWith,
   findTokenFault,
@@ -26,7 +28,10 @@ import { withUploads } from './with-uploads.ts'
 interface MarkdownOptions extends CommonOptions, ChoiceAsSent, ServerOptions {
   /** Hosts whose images are moved. */
   from: string[]
+  /** Further folders whose images notes may name. */
+  root?: string[]
   dryRun?: boolean
+  undo?: boolean
   backup: boolean
 }
 
@@ -44,6 +49,12 @@ export function register(program: Command, terminal: Terminal): void {
       'move images that are at this host, instead of local ones; may be repeated',
       addHost,
     )
+    .option(
+      '--root <folder>',
+      'also upload images in this folder; may be repeated (default: the folders of the notes, their Git repositories and Obsidian vaults)',
+      collect,
+    )
+    .option('--undo', 'restore the notes from their newest backups')
     .option('--no-backup', 'do not back up changed notes as NOTE.md.bak')
   addDestinationOptions(command)
     .option('--server <url>', 'upload through a running server', parseServer)
@@ -55,7 +66,9 @@ export function register(program: Command, terminal: Terminal): void {
 Examples:
   upload-server markdown --dry-run notes/    show the changes as a diff
   upload-server markdown notes/ README.md
+  upload-server markdown --root ~/.config/Typora/typora-user-images notes/
   upload-server markdown --from old.example.com --destination s3 notes/
+  upload-server markdown --undo notes/
 
 Finds Markdown images, <img> tags and ![[embeds]]. A link whose image can't be uploaded is reported and stays unchanged.
 
@@ -88,6 +101,12 @@ async function markdown(
     throw new Error('--from cannot be used with --server. Use --config instead.')
   const fault = findTokenFault(options)
   if (fault !== undefined) throw new Error(fault)
+  if (
+    options.undo &&
+    (options.server ?? options.destination ?? options.root ?? options.from[0]) !== undefined
+  )
+    throw new Error('--undo cannot be used with --server, --destination, --root or --from.')
+  if (options.undo) return undo(names, options, terminal, signal)
   const { from } = options
   const choice = readChoice(options)
   const { uploadImages } = await import('../client/notes/upload-images.ts')
@@ -105,6 +124,7 @@ async function markdown(
     const move = (store: UploadImagesOptions['store']) =>
       uploadImages(notes, {
         from,
+        roots: (options.root ?? []).map(root => resolve(terminal.cwd, root)),
         isDryRun: options.dryRun === true,
         withBackup: options.backup,
         signal,
@@ -116,7 +136,7 @@ async function markdown(
       })
     // A dry run also fails where the destination or the configuration would.
     await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {
-      const images = createImageUploads(uploads, from, terminal, signal)
+      const images = createImageUploads(uploads, from, signal)
       await move(async sources => {
         const stored = await images.store(sources)
         for (const one of stored) if ('url' in one && isLocalUrl(one.url)) local = new URL(one.url).origin
@@ -145,6 +165,33 @@ async function markdown(
   return hasFailed || isUnfinished ? 1 : 0
 }
 
+/** `upload-server markdown --undo`: restores notes from their newest backups. */
+async function undo(
+  names: readonly string[],
+  options: MarkdownOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  const { undoNote } = await import('../client/notes/undo.ts')
+  const reports: NoteReport[] = []
+  const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
+  const notes = await findNotes(names, terminal.cwd, fail, signal)
+  let restored = 0
+  for (const { path } of notes) {
+    const report = await undoNote(path, options.dryRun === true)
+    if (report?.from) {
+      restored++
+      const shown = (path: string) => relative(terminal.cwd, path)
+      terminal.print(
+        oneLine(`${shown(path)}: ${options.dryRun ? 'would be ' : ''}restored from ${shown(report.from)}`),
+      )
+    } else if (report) reports.push(report)
+  }
+  sayFailures(reports, terminal)
+  terminal.note(`${restored} of ${count(notes.length, 'note')} ${options.dryRun ? 'would be ' : ''}restored.`)
+  return reports.length > 0 ? 1 : 0
+}
+
 /** Notes may be written by others, so their URLs only reach the hosts that the user named, and public ones by redirects. */
 const rightsOfNotes = (from: readonly string[]): UploadRights => ({
   caller: { addresses: 'private', privateHosts: from },
@@ -157,22 +204,20 @@ const rightsOfNotes = (from: readonly string[]): UploadRights => ({
 
 function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, terminal: Terminal): void {
   const shown = (path: string) => relative(terminal.cwd, path) || '.'
-  for (const { path, links, diff } of reports) {
+  for (const { path, links, diff, images = [] } of reports) {
+    for (const { line, target, image } of images)
+      terminal.print(
+        oneLine(
+          `${shown(path)}:${line}: ${target.slice(0, 200)} is ${isWebAddress(image) ? image : shown(image)}`,
+        ),
+      )
     if (diff !== undefined)
       terminal.print(
         `${oneLine(`--- ${shown(path)}`)}\n${oneLine(`+++ ${shown(path)}`)}\n${diff.replace(/\r$/gm, '')}`,
       )
     else if (links > 0) terminal.print(oneLine(`${shown(path)}: ${count(links, 'link')}`))
   }
-  let failed = 0
-  for (const { path, failures } of reports) {
-    failed += failures.length
-    for (const { line, target, reason } of failures) {
-      const where = [shown(path), ...(line === undefined ? [] : [line])].join(':')
-      const what = target === undefined ? '' : `${target.slice(0, 200)}: `
-      terminal.note(oneLine(terminal.mask(`${where}: ${what}${reason}`)))
-    }
-  }
+  const failed = sayFailures(reports, terminal)
   const changed = reports.filter(({ links }) => links > 0)
   const links = changed.reduce((sum, one) => sum + one.links, 0)
   const done = dryRun ? 'would change' : 'changed'
@@ -180,6 +225,20 @@ function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, termin
   terminal.note(
     `${count(links, 'link')} in ${changed.length} of ${count(reports.length, 'note')} ${done}${rest}.`,
   )
+}
+
+/** @returns the number of failures */
+function sayFailures(reports: readonly NoteReport[], terminal: Terminal): number {
+  let failed = 0
+  for (const { path, failures } of reports) {
+    failed += failures.length
+    for (const { line, target, reason } of failures) {
+      const where = [relative(terminal.cwd, path) || '.', ...(line === undefined ? [] : [line])].join(':')
+      const what = target === undefined ? '' : `${target.slice(0, 200)}: `
+      terminal.note(oneLine(terminal.mask(`${where}: ${what}${reason}`)))
+    }
+  }
+  return failed
 }
 
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`

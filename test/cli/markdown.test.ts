@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createImageFinders, findRepository } from '../../src/client/notes/image-files.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
@@ -176,7 +177,7 @@ describe('the pictures of notes', () => {
       'posts/note.md': '---\r\ntitle: x\r\ntypora-root-url: "../static"\r\n---\r\n![](/img/a.png)\r\n',
       'static/img/a.png': undefined,
     })
-    expect((await markdown(cwd, 'posts')).code).toBe(0)
+    expect((await markdown(cwd, '.')).code).toBe(0)
     expect(await read(cwd, 'posts/note.md')).toContain(`![](${PREFIX}/a.png)`)
   })
 
@@ -186,7 +187,7 @@ describe('the pictures of notes', () => {
       '![](../a.png) ![](../a.png)',
     ])
     const cwd = await makeNotes({ ...Object.fromEntries(notes), 'a.png': undefined })
-    const { code, stderr } = await markdown(cwd, 'notes')
+    const { code, stderr } = await markdown(cwd, '.')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '80 links in 40 of 40 notes changed.\n' })
     expect(await stored(cwd)).toEqual(['a.png'])
   })
@@ -264,7 +265,8 @@ describe('a note of a stranger', () => {
     await writeFile(join(cwd, 'note.md'), note)
     const { code, stderr } = await markdown(cwd, 'note.md')
     expect(code).toBe(1)
-    expect(stderr.match(/it is not an image/g)).toHaveLength(7)
+    expect(stderr.match(/it is not an image/g)).toHaveLength(5)
+    expect(stderr.match(/it is outside of the allowed folders/g)).toHaveLength(2)
     expect(await stored(cwd)).toEqual([])
     expect(await read(cwd, 'note.md')).toBe(note)
   })
@@ -291,7 +293,7 @@ describe('a note', () => {
     expect(await markdown(cwd, '-n', 'n')).toEqual({
       code: 0,
       stdout: [
-        '--- n/note.md\n+++ n/note.md\n@@ -8,7 +8,7 @@\n line\n line\n line',
+        'n/note.md:11: a.png is n/a.png\n--- n/note.md\n+++ n/note.md\n@@ -8,7 +8,7 @@\n line\n line\n line',
         '-![](a b)![](a.png)\n+![](a b)![](https://…/a.png)\n line\n line\n line\n',
       ].join('\n'),
       stderr: '1 link in 1 of 1 note would change.\n',
@@ -328,6 +330,33 @@ describe('a note', () => {
     expect((await readdir(join(cwd, 'real'))).length).toBe(3)
   })
 
+  it('is restored by --undo, from the newest backup, and not if it was changed since', async () => {
+    const cwd = await makeNotes({
+      'note.md': '![](a.png)',
+      'other.md': '![](a.png)',
+      'plain.md': 'Text',
+      'note.md.bak': 'older',
+      'a.png': undefined,
+    })
+    await markdown(cwd, '.')
+    await writeFile(join(cwd, 'other.md'), 'edited')
+    await utimes(join(cwd, 'other.md'), new Date(), Date.now() / 1000 + 5)
+    const preview = await markdown(cwd, '--undo', '-n', 'note.md')
+    expect(preview).toMatchObject({ code: 0, stdout: 'note.md: would be restored from note.md.2.bak\n' })
+    const { code, stdout, stderr } = await markdown(cwd, '--undo', '.')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: 'note.md: restored from note.md.2.bak\n' })
+    expect(stderr).toMatch(
+      /^other\.md: it was changed after it was backed up\..*other\.md\.bak\n1 of 3 notes restored\.\n$/,
+    )
+    expect(await read(cwd, 'note.md')).toBe('![](a.png)')
+    expect(await read(cwd, 'other.md')).toBe('edited')
+    expect((await readdir(cwd)).filter(name => name.endsWith('.bak'))).toEqual([
+      'note.md.bak',
+      'other.md.bak',
+    ])
+    expect(await markdown(cwd, '--undo', '--from', 'x', '.')).toMatchObject({ code: 1, stdout: '' })
+  })
+
   it('has no backup with --no-backup', async () => {
     const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
     expect((await markdown(cwd, '--no-backup', 'note.md')).code).toBe(0)
@@ -336,7 +365,7 @@ describe('a note', () => {
 
   it.each([
     ['is no UTF-8', Buffer.from([0x21, 0x5b, 0xff, 0x5d]), 'it is not UTF-8 text'],
-    ['is larger than a note', Buffer.alloc(17 * 1024 * 1024, 'a'), 'it is larger than 16777216 bytes'],
+    ['is larger than a note', Buffer.alloc(5 * 1024 * 1024, 'a'), 'it is larger than 4194304 bytes'],
   ])('that %s is refused in words', async (_, content, words) => {
     const cwd = await makeNotes({ 'note.md': content })
     const { code, stderr } = await markdown(cwd, 'note.md')
@@ -440,6 +469,59 @@ describe('what is stored', () => {
       ),
     })
     expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
+  })
+})
+
+describe('attack: a note names pictures elsewhere on the disk, to have them published', () => {
+  const NOTE =
+    '![](/FOLDER/private.png) ![](../FOLDER/private.png) ![](link.png) ![](.hidden/a.png) ![](in/a.png)'
+
+  async function makeTheft() {
+    const cwd = await makeNotes({
+      'notes/in/a.png': undefined,
+      'notes/.hidden/a.png': undefined,
+      'elsewhere/private.png': undefined,
+    })
+    const note = NOTE.replace('/FOLDER', join(cwd, 'elsewhere')).replace('FOLDER', 'elsewhere')
+    await writeFile(join(cwd, 'notes/note.md'), note)
+    await symlink('../elsewhere/private.png', join(cwd, 'notes/link.png'))
+    return cwd
+  }
+
+  it('they are not uploaded, and the option that would allow it is named', async () => {
+    const cwd = await makeTheft()
+    const { code, stderr } = await markdown(cwd, 'notes')
+    expect(code).toBe(1)
+    expect(await stored(cwd)).toEqual(['a.png'])
+    const outside = `it is outside of the allowed folders (${join(cwd, 'notes')}). If you trust the note, add --root `
+    expect(stderr.split('\n').slice(0, 4)).toEqual([
+      `notes/note.md:1: ${join(cwd, 'elsewhere/private.png')}: ${outside}${join(cwd, 'elsewhere')}`,
+      `notes/note.md:1: ../elsewhere/private.png: ${outside}${join(cwd, 'elsewhere')}`,
+      `notes/note.md:1: link.png: ${outside}${join(cwd, 'elsewhere')}`,
+      `notes/note.md:1: .hidden/a.png: ".hidden" begins with a dot. If you trust the note, add --root ${join(cwd, 'notes/.hidden')}`,
+    ])
+  })
+
+  it('--root allows a folder, a repository its files, but none that holds the home of the user', async () => {
+    const cwd = await makeTheft()
+    const roots = ['--root', 'elsewhere', '--root', 'notes/.hidden']
+    expect(await markdown(cwd, '-n', ...roots, 'notes')).toMatchObject({ code: 0 })
+    await mkdir(join(cwd, '.git'))
+    expect((await markdown(cwd, '-n', 'notes')).stderr).toMatch(
+      /^notes\/note\.md:1: \.hidden\/a\.png: .*\n5 links|4 links/,
+    )
+    expect(await findRepository(join(cwd, 'notes'), join(cwd, 'home/me'))).toBeUndefined()
+    expect(await findRepository(join(cwd, 'notes'), '/elsewhere')).toBe(cwd)
+  })
+
+  it('a file that is exchanged after it was looked at is looked at again', async () => {
+    const cwd = await makeTheft()
+    const find = createImageFinders()([join(cwd, 'notes')])
+    const found = await find([join(cwd, 'notes/in/a.png')])
+    if (found.is !== 'file') throw new Error(found.reason)
+    await rm(join(cwd, 'notes/in/a.png'))
+    await symlink('../../elsewhere/private.png', join(cwd, 'notes/in/a.png'))
+    await expect(found.entry.open?.()).rejects.toThrow('it is outside of the allowed folders')
   })
 })
 

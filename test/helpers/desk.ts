@@ -69,7 +69,8 @@ export async function prepareDesk(more: Record<string, string> = {}) {
   await writeFile(join(directory, 'token.jwt'), 'e30.e30.c2ln\n')
   await writeFile(join(directory, 'photo.jpg'), makePicture())
   await mkdir(join(directory, 'notes'))
-  await writeFile(join(directory, 'notes/trip.md'), '# Trip\n\n![](../photo.jpg)\n')
+  await writeFile(join(directory, 'notes/photo.jpg'), makePicture())
+  await writeFile(join(directory, 'notes/trip.md'), '# Trip\n\n![](photo.jpg)\n')
   await writeFile(
     join(directory, 'data.json'),
     here(await readFile('test/fixtures/picgo/picgo-desktop.json', 'utf8')),

@@ -1,17 +1,15 @@
-import { realpath, stat } from 'node:fs/promises'
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { hold } from '../../files/held.ts'
-import { findWindowsFault } from '../../files/windows-path.ts'
 import { isImageExtension } from '../../payload/extensions.ts'
 import { percentDecoded } from '../../payload/file-name.ts'
-import { sniffFile } from '../../payload/sniff.ts'
+import type { Entry } from '../entries.ts'
+import { ABSENT, type ImageFinder } from './image-files.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
 
 /** The target of a reference. */
 export type ReferenceTarget =
-  | { readonly is: 'file'; readonly path: string; readonly fragment?: string }
+  | { readonly is: 'file'; readonly entry: Entry; readonly fragment?: string }
   | { readonly is: 'address'; readonly url: URL; readonly fragment: string }
   | { readonly is: 'missing'; readonly reason: string }
 
@@ -19,6 +17,7 @@ export type ReferenceTarget =
  * Finds the image that a reference of a note names.
  *
  * @param note its absolute path
+ * @param find finds the images that this note may name
  * @param imageRoot folder for paths that start with a slash, relative to the note; undefined if the note sets none
  * @returns undefined if the target is not an image, such as an embedded note or video, or is a `data:` URL
  */
@@ -26,6 +25,7 @@ export async function findImage(
   reference: Reference,
   note: string,
   vault: Vault,
+  find: ImageFinder,
   imageRoot?: string,
 ): Promise<ReferenceTarget | undefined> {
   const { kind, target } = reference
@@ -33,32 +33,34 @@ export async function findImage(
   if (kind === 'embed') {
     if (!isImageExtension(extname(target))) return undefined
     const path = await vault.find(target, folder)
-    return path === undefined ? missing('no file of this name in the vault') : { is: 'file', path }
+    return path === undefined ? missing('no file of this name in the vault') : find([path])
   }
   if (/^https?:\/\//i.test(target)) return URL.canParse(target) ? atAddress(new URL(target)) : undefined
-  if (/^file:/i.test(target)) return findByUrl(target, vault)
+  if (/^file:/i.test(target)) return findByUrl(target, find)
   if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
 
   const names = namesIn(reference)
   if (!names.some(({ name }) => mayBeImage(name))) return undefined
+  let refused: ReferenceTarget | undefined
   for (const { name, fragment } of names) {
     const paths = [resolve(folder, name)]
     if (/^[\\/]/.test(name)) {
       if (imageRoot !== undefined) paths.unshift(join(resolve(folder, imageRoot), name))
       paths.push(join(vault.root, name))
     }
-    for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path, fragment }
-    const path = vault.isObsidian ? await vault.find(name, folder) : undefined
-    if (path !== undefined) return { is: 'file', path, fragment }
+    const inVault = vault.isObsidian ? await vault.find(name, folder) : undefined
+    const found = await find(inVault === undefined ? paths : [...paths, inVault])
+    if (found.is === 'file') return { ...found, fragment }
+    if (found.reason !== ABSENT) refused ??= found
   }
   const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
-  return missing(isOfWindows ? 'it is a Windows path' : 'the file does not exist')
+  return refused ?? missing(isOfWindows ? 'it is a Windows path' : ABSENT)
 }
 
 /** Whether a name may be that of an image. Without an extension, the bytes are checked later. */
 const mayBeImage = (name: string) => extname(name) === '' || isImageExtension(extname(name))
 
-async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget | undefined> {
+async function findByUrl(target: string, find: ImageFinder): Promise<ReferenceTarget | undefined> {
   let path: string
   try {
     path = fileURLToPath(target)
@@ -66,7 +68,7 @@ async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget 
     return missing('it is on another computer')
   }
   if (!mayBeImage(path)) return undefined
-  return (await isFile(path, vault)) ? { is: 'file', path } : missing('the file does not exist')
+  return find([path])
 }
 
 /** The file names that a reference may mean, the most likely first, and the fragment that is then not part of the name. */
@@ -93,30 +95,4 @@ function atAddress(url: URL): ReferenceTarget {
   return { is: 'address', url, fragment }
 }
 
-/** On Windows, even a lookup of a path may connect to another machine, so such paths are rejected first. */
-async function isFile(path: string, vault: Vault): Promise<boolean> {
-  if (findWindowsFault(path, [vault.root])) return false
-  return stat(path).then(
-    found => found.isFile(),
-    () => false,
-  )
-}
-
 const missing = (reason: string): ReferenceTarget => ({ is: 'missing', reason })
-
-/**
- * Whether the bytes of a file are those of an image. A note from somebody else may name any file of this machine, and
- * uploaded files may be public.
- *
- * @throws an error of the system
- */
-export async function isImageFile(path: string): Promise<boolean> {
-  const file = await hold(await realpath(path))
-  try {
-    if (!file.status.isFile()) return false
-    const { contentType } = await sniffFile(file.handle)
-    return contentType.startsWith('image/')
-  } finally {
-    await file.close()
-  }
-}

@@ -1,14 +1,13 @@
 import { isAt } from '../../http/addresses.ts'
-import type { Context } from '../context.ts'
-import { findEntries } from '../entries.ts'
+import type { Entry } from '../entries.ts'
 import { INTERRUPTION, type Result } from '../result.ts'
 import { type Uploads, uploadAll } from '../uploads.ts'
-import type { ImageSource, StoredImage } from './upload-images.ts'
+import type { StoredImage } from './upload-images.ts'
 
 /** Uploads the images of notes. */
 export interface ImageUploads {
   /** Returns one outcome for each image, in order. */
-  store(images: readonly ImageSource[]): Promise<readonly StoredImage[]>
+  store(images: readonly Entry[]): Promise<readonly StoredImage[]>
   /** The results of all images. */
   readonly results: readonly Result[]
 }
@@ -17,15 +16,13 @@ export interface ImageUploads {
 export function createImageUploads(
   uploads: Uploads,
   from: readonly string[],
-  context: Pick<Context, 'cwd' | 'platform'>,
   signal: AbortSignal,
 ): ImageUploads {
   const results: Result[] = []
   return {
     results,
     async store(images) {
-      const entries = await findEntries(images.map(String), { isLiteral: true, isTrusted: true }, context)
-      const found = await uploadAll(uploads, entries, signal)
+      const found = await uploadAll(uploads, images, signal)
       results.push(...found)
       const stored = found.map(({ url, error = INTERRUPTION }) => (url === undefined ? { error } : { url }))
       checkIsElsewhere(stored, from)

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { access, constants, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { access, constants, lstat, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../errors.ts'
 
 /** Largest note that is read, bytes. */
-const LARGEST_NOTE = 16 * 1024 * 1024
+const LARGEST_NOTE = 4 * 1024 * 1024
 
 /** A note as it was read. */
 export interface Note {
@@ -64,12 +64,24 @@ async function create(path: string, content: string | Buffer, { mode, uid, gid }
   }
 }
 
+const backupOf = (real: string, number: number) => (number === 1 ? `${real}.bak` : `${real}.${number}.bak`)
+
+/** The backups of a note, the oldest first. @throws an error of the system if there is no such note */
+export async function backupsOf(path: string): Promise<{ real: string; backups: string[] }> {
+  const real = await realpath(path)
+  const backups: string[] = []
+  for (;;) {
+    const backup = backupOf(real, backups.length + 1)
+    if (!(await lstat(backup).catch(() => undefined))) return { real, backups }
+    backups.push(backup)
+  }
+}
+
 /** No backup takes the place of another: the first one is what the note was at first. */
 async function backUp({ real, bytes }: Note, like: Stats): Promise<void> {
   for (let number = 1; ; number++) {
-    const backup = number === 1 ? `${real}.bak` : `${real}.${number}.bak`
     try {
-      return await create(backup, bytes, like)
+      return await create(backupOf(real, number), bytes, like)
     } catch (error) {
       if (systemCode(error) !== 'EEXIST') throw error
     }

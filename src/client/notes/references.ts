@@ -119,11 +119,37 @@ const looseImages: MarkdownConfig = {
 
 const markdown = parser.configure([Table, wikiEmbeds, looseImages])
 
-/** Finds the references to images, in order. Front matter, code and comments are skipped. */
+/**
+ * The parser takes time that grows with the square of the brackets in a paragraph, and of the quotes and lists that are nested in
+ * a line. At these limits, it takes a few seconds; a malicious note without limits, hours.
+ */
+const [MOST_BRACKETS, DEEPEST] = [10_000, 100]
+
+const TOO_DEEP = new RegExp(`^(?:[ \\t]*(?:>|[-+*](?=[ \\t])|\\d{1,9}[.)](?=[ \\t]))){${DEEPEST + 1}}`, 'm')
+
+/** @throws Error if a text is within no limits that a note written by people has */
+function assertParsable(text: string): void {
+  let cost = 0
+  for (const paragraph of text.split(/\n[ \t]*\n|\n(?= {0,3}[-*+] +\S)/)) {
+    let brackets = 0
+    for (let at = paragraph.indexOf('['); at !== -1; at = paragraph.indexOf('[', at + 1)) brackets++
+    cost += brackets ** 2
+  }
+  if (cost > MOST_BRACKETS ** 2)
+    throw new Error(`it has a paragraph with more than ${MOST_BRACKETS} brackets`)
+  if (TOO_DEEP.test(text)) throw new Error(`a line has more than ${DEEPEST} nested quotes or lists`)
+}
+
+/**
+ * Finds the references to images, in order. Front matter, code and comments are skipped.
+ *
+ * @throws Error if parsing would take too long
+ */
 export function findReferences(note: string): Reference[] {
   const start = endOfFrontMatter(note)
   // Replaces line endings that the parser does not know, and keeps all positions.
   const text = note.slice(start).replace(/\r\n/g, ' \n').replace(/\r/g, '\n')
+  assertParsable(text)
   const names: Names = { found: [], definitions: new Map(), used: new Set() }
   scan(text, names)
   const definitions = [...names.definitions].filter(([label]) => names.used.has(label))

@@ -1,14 +1,15 @@
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf, systemCode } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { isAt } from '../../http/addresses.ts'
+import type { Entry } from '../entries.ts'
 import { INTERRUPTION } from '../result.ts'
-import { findImage, isImageFile } from './find-image.ts'
+import { findImage } from './find-image.ts'
 import { imageRootOf } from './front-matter.ts'
+import { createImageFinders, findRepository } from './image-files.ts'
 import { type Note, readNote, replaceNote } from './note-file.ts'
-import { createNoteReader } from './reader.ts'
-import type { Reference } from './references.ts'
+import { findReferences, type Reference } from './references.ts'
 import { type NewLink, rewrite, toDiff } from './rewrite.ts'
 import { createVaults } from './vault.ts'
 
@@ -20,20 +21,19 @@ export interface NamedNote {
   readonly folder: string
 }
 
-/** The path of a local image, or the URL of a remote one. */
-export type ImageSource = string | URL
-
 /** The URL of a stored image, or why it was not stored. */
 export type StoredImage = { readonly url: string } | { readonly error: string }
 
 export interface UploadImagesOptions {
   /** Hosts, with or without a port, whose images are moved. If empty, local images are uploaded. */
   readonly from: readonly string[]
+  /** Further folders whose images notes may name. */
+  readonly roots: readonly string[]
   readonly isDryRun: boolean
   readonly withBackup: boolean
   readonly signal: AbortSignal
   /** Uploads images. Returns one outcome for each, in order. */
-  store(images: readonly ImageSource[]): Promise<readonly StoredImage[]>
+  store(images: readonly Entry[]): Promise<readonly StoredImage[]>
   /** Called with the outcome of each note. */
   onNote(report: NoteReport): void
 }
@@ -42,8 +42,9 @@ export interface NoteReport {
   readonly path: string
   /** Number of links that were replaced, or that would be in a dry run. */
   readonly links: number
-  /** The changes as a diff, in a dry run. */
+  /** The changes as a diff, and the file or URL of each reference, in a dry run. */
   readonly diff?: string
+  readonly images?: readonly { readonly line: number; readonly target: string; readonly image: string }[]
   readonly failures: readonly ImageFailure[]
 }
 
@@ -65,7 +66,7 @@ const REFERENCES_PER_TICK = 500
 /** A reference and its image. The fragment, such as `#right`, stays in the link. */
 interface WantedImage {
   readonly reference: Reference
-  readonly image: ImageSource
+  readonly image: Entry
   readonly fragment?: string | undefined
 }
 
@@ -79,16 +80,19 @@ interface ReadNote {
 
 /** Uploads each image of the notes once and replaces the links. A note is written after its images have been stored. */
 export async function uploadImages(notes: readonly NamedNote[], options: UploadImagesOptions): Promise<void> {
-  const reader = createNoteReader(options.signal)
+  const finderFor = createImageFinders()
+  const repositoryOf = new Map<string, Promise<string | undefined>>()
   const vaultOf = createVaults(options.signal)
   const stored = new Map<string, StoredImage>()
-  const faults = new Map<string, Promise<string | undefined>>()
 
-  /** Each image is checked once, even if several notes refer to it. */
-  function faultOf(path: string): Promise<string | undefined> {
-    const known = faults.get(path) ?? findFault(path)
-    faults.set(path, known)
-    return known
+  /** The folders whose images a note may name. */
+  async function foldersOf(note: string, named: string, vaultRoot: string): Promise<[string, ...string[]]> {
+    const folder = dirname(note)
+    const repository = repositoryOf.get(folder) ?? findRepository(folder)
+    repositoryOf.set(folder, repository)
+    const others = new Set([named, vaultRoot, (await repository) ?? named, ...options.roots])
+    others.delete(folder)
+    return [folder, ...others]
   }
 
   async function look({ path, folder }: NamedNote): Promise<ReadNote> {
@@ -99,22 +103,20 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
       const lineOf = createLineCount(note.text)
       const imageRoot = imageRootOf(note.text)
       const vault = await vaultOf(path, folder)
-      const references = mayNameImages(note.text) ? await reader.read(note.text) : []
+      const find = finderFor(await foldersOf(path, folder, vault.root))
+      const references = mayNameImages(note.text) ? findReferences(note.text) : []
       for (const [index, reference] of references.entries()) {
         // Cached references never yield to the event loop, so without this Ctrl-C would have no effect.
         if (index % REFERENCES_PER_TICK === REFERENCES_PER_TICK - 1) await nextTurn()
         if (options.signal.aborted) break
         const fail = (reason: string) =>
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
-        const found = await findImage(reference, path, vault, imageRoot)
+        const found = await findImage(reference, path, vault, find, imageRoot)
         if (found?.is === 'address' && isAt(options.from, found.url))
-          wanted.push({ reference, image: found.url, fragment: found.fragment })
+          wanted.push({ reference, image: atUrl(found.url), fragment: found.fragment })
         if (options.from.length > 0) continue
         if (found?.is === 'missing') fail(found.reason)
-        if (found?.is !== 'file') continue
-        const fault = await faultOf(found.path)
-        if (fault === undefined) wanted.push({ reference, image: found.path, fragment: found.fragment })
-        else fail(fault)
+        if (found?.is === 'file') wanted.push({ reference, image: found.entry, fragment: found.fragment })
       }
       return { path, note, wanted, failures }
     } catch (error) {
@@ -126,14 +128,22 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
     const links: NewLink[] = []
     const lineOf = createLineCount(note?.text ?? '')
     for (const { reference, image, fragment = '' } of wanted) {
-      const result = stored.get(String(image))
+      const result = stored.get(image.name)
       if (note === undefined || result === undefined) continue
       if ('url' in result) links.push({ reference, url: result.url + fragment })
       else failures.push({ line: lineOf(reference.from), target: reference.target, reason: result.error })
     }
     if (note === undefined || links.length === 0) return { path, links: 0, failures }
     const text = rewrite(note.text, links)
-    if (options.isDryRun) return { path, links: links.length, diff: toDiff(note.text, text), failures }
+    if (options.isDryRun) {
+      const lineOf = createLineCount(note.text)
+      const images = wanted.map(({ reference, image }) => ({
+        line: lineOf(reference.from),
+        target: reference.target,
+        image: image.name,
+      }))
+      return { path, links: links.length, diff: toDiff(note.text, text), images, failures }
+    }
     try {
       await replaceNote(note, text, options.withBackup)
       return { path, links: links.length, failures }
@@ -142,39 +152,29 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
     }
   }
 
-  try {
-    for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
-      const seen = await mapConcurrently(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
-      if (options.signal.aborted) return
-      const images = new Map(seen.flatMap(one => one.wanted.map(({ image }) => [String(image), image])))
-      const missing = [...images].filter(([name]) => !stored.has(name))
-      const results = options.isDryRun
-        ? missing.map(([, image]) => ({ url: placeholderFor(image) }))
-        : await options.store(missing.map(([, image]) => image))
-      for (const [index, [name]] of missing.entries())
-        stored.set(name, results[index] ?? { error: INTERRUPTION })
-      for (const one of seen) options.onNote(await finish(one))
-    }
-  } finally {
-    await reader.close()
+  for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
+    const seen = await mapConcurrently(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
+    if (options.signal.aborted) return
+    const images = new Map(seen.flatMap(one => one.wanted.map(({ image }) => [image.name, image])))
+    const missing = [...images.values()].filter(({ name }) => !stored.has(name))
+    const results = options.isDryRun
+      ? missing.map(image => ({ url: placeholderFor(image) }))
+      : await options.store(missing)
+    for (const [index, { name }] of missing.entries())
+      stored.set(name, results[index] ?? { error: INTERRUPTION })
+    for (const one of seen) options.onNote(await finish(one))
   }
 }
+
+const atUrl = (url: URL): Entry => ({ kind: 'url', name: url.href, path: '', size: 0 })
 
 /** Most notes name none, and need no parser. */
 const mayNameImages = (text: string) => text.includes('![') || /<(?:img|source)\b/i.test(text)
 
 /** What a dry run shows for the link that it doesn't know. */
-function placeholderFor(image: ImageSource): string {
-  const name = typeof image === 'string' ? basename(image) : (image.pathname.split('/').at(-1) ?? '')
-  return `https://…/${typeof image === 'string' ? encodeURIComponent(name) : name}`
-}
-
-async function findFault(path: string): Promise<string | undefined> {
-  try {
-    return (await isImageFile(path)) ? undefined : 'it is not an image'
-  } catch (error) {
-    return describe(error)
-  }
+function placeholderFor({ kind, name, path }: Entry): string {
+  const last = kind === 'url' ? new URL(name).pathname.split('/').at(-1) : encodeURIComponent(basename(path))
+  return `https://…/${last}`
 }
 
 /** Finds the lines of positions that ascend. */
