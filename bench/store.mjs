@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util'
 import { createOwner } from '../build/store/owners.js'
 import { openPostgres } from '../build/store/postgres.js'
 import { openSqlite } from '../build/store/sqlite.js'
+import { newUploadId } from '../build/store/upload-id.js'
 import { begin, finish } from '../build/store/uploads.js'
 import { timeOfPostgres } from './servers.mjs'
 import { median } from './statistics.mjs'
@@ -42,7 +43,7 @@ const at = { destination: 'local/Default', location: '/srv/pictures/' }
 const quotas = values.quota ? [{ client: 'ci', group: 'ci', windowMs: 86_400_000, files: 1e9 }] : []
 
 async function upload() {
-  const id = randomUUID()
+  const id = newUploadId(Date.now())
   const key = `2026/11/picture-${id}.png`
   const sha256 = randomBytes(32).toString('hex')
   const started = {
@@ -62,7 +63,7 @@ async function upload() {
     ...{ index: 0, origin: 'picture.png', url: `files/Default/${key}`, key, size: 102_400 },
     ...{ contentType: 'image/png', sha256, location: at.location },
   }
-  const end = { state: 'done', files: [file], failed: [], isSettled: true, hasQuota: values.quota }
+  const end = { state: 'done', files: [file], failed: [], isSettled: true }
   await finish(database, started, end)
 }
 

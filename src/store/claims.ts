@@ -1,6 +1,6 @@
 import { splitExtension } from '../payload/file-name.ts'
 import { type End, isHeld, objectName } from './objects.ts'
-import { type Db, List, Rows, sql } from './sql.ts'
+import { type Db, List, Rows, sql, type Value } from './sql.ts'
 
 export type OnConflict = 'replace' | 'rename' | 'error'
 
@@ -78,16 +78,16 @@ export async function claimAll(
     // In the same order everywhere, so that two uploads do not block each other.
     const names = [...first.keys()].sort()
     const rows = names.map(name => newRow(name, first.get(name) as Wanted, claimant.id))
-    const inserted = await db.all<{ name: string }>(
-      sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
-        values ${new Rows(rows)} on conflict (name) do nothing returning name`,
-    )
-    for (const { name } of inserted) isNew.add(name)
-    const others = names.filter(name => !isNew.has(name))
-    if (others.length > 1)
-      await db.all(
-        sql`select name from objects where name in (${new List(others)}) order by name${db.forUpdate}`,
-      )
+    const inserted = await db.run(insertion(rows))
+    const known =
+      inserted === names.length
+        ? []
+        : await db.all<{ name: string }>(
+            sql`select name from objects where name in (${new List(names)}) and (holder is null or holder <> ${claimant.id})
+              order by name${db.forUpdate}`,
+          )
+    const others = new Set(known.map(({ name }) => name))
+    for (const name of names) if (!others.has(name)) isNew.add(name)
   }
   for (const one of wanted) {
     const name = objectName(one.location, one.key)
@@ -116,10 +116,7 @@ export async function claim(db: Db, claimant: Claimant, wanted: Wanted): Promise
     const name = objectName(location, key)
     // Only what has the wanted key may be replaced.
     const here: Wanted = number === 1 ? wanted : { ...wanted, onConflict: 'rename' }
-    const inserted = await db.run(
-      sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
-        values ${new Rows([newRow(name, { ...wanted, key }, claimant.id)])} on conflict (name) do nothing`,
-    )
+    const inserted = await db.run(insertion([newRow(name, { ...wanted, key }, claimant.id)]))
     if (inserted > 0) return mine(claimant, name, key, mayExist(here))
     const [row] = await db.all<ObjectRow>(
       sql`select name, key, sha256, state, holder, is_new, following from objects where name = ${name}${db.forUpdate}`,
@@ -202,6 +199,11 @@ function mine(claimant: Claimant, name: string, key: string, isUnknown: boolean)
 function mayExist({ onConflict, isContentKey, expiresAt }: Wanted, row?: Pick<ObjectRow, 'is_new'>): boolean {
   return !isContentKey && row?.is_new !== 1 && (onConflict !== 'replace' || expiresAt !== null)
 }
+
+/** Inserts objects that are not known. */
+const insertion = (rows: readonly (readonly Value[])[]) =>
+  sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
+    values ${new Rows(rows)} on conflict (name) do nothing`
 
 const newRow = (name: string, { destination, location, key, sha256 }: Wanted, holder: string) => [
   ...[name, destination, location, key, sha256, 'storing', holder],
@@ -289,7 +291,7 @@ export async function noteAbsent(db: Db, claimant: Claimant, name: string): Prom
 export async function noteForeign(db: Db, { id, claimed }: Claimant, name: string): Promise<void> {
   claimed.delete(name)
   await db.run(
-    sql`update objects set state = 'stored', holder = null, sha256 = '', stored_at = ${await db.now()}, expires_at = null
+    sql`update objects set state = 'stored', holder = null, sha256 = '', stored_at = ${db.time}, expires_at = null
       where name = ${name} and holder = ${id}`,
   )
 }
@@ -297,7 +299,7 @@ export async function noteForeign(db: Db, { id, claimed }: Claimant, name: strin
 /** The same for an object that the upload replaces. */
 export async function noteReplaced(db: Db, { id }: Claimant, name: string): Promise<void> {
   await db.run(
-    sql`update objects set stored_at = ${await db.now()} where name = ${name} and holder = ${id} and stored_at is null`,
+    sql`update objects set stored_at = ${db.time} where name = ${name} and holder = ${id} and stored_at is null`,
   )
 }
 

@@ -53,7 +53,6 @@ export async function settle(
   db: Db,
   stored: readonly StoredObject[],
   holder: string,
-  now: number,
 ): Promise<ReadonlyMap<string, End>> {
   const ends = new Map<string, End>()
   // In the same order as claims, so that two uploads do not block each other.
@@ -62,7 +61,7 @@ export async function settle(
     const [settled] = await db.all<{ expires_at: End }>(
       sql`update objects set
           state = 'stored', holder = null, sha256 = ${sha256}, key = ${key}, destination = ${destination}, location = ${location},
-          is_new = 0, stored_at = ${now}, problem = null, attempts = 0, retry_at = null,
+          is_new = 0, stored_at = ${db.time}, problem = null, attempts = 0, retry_at = null,
           expires_at = case
             when cast(${end} as bigint) is null or (stored_at is not null and expires_at is null) then null
             when stored_at is null or expires_at < ${end} then ${end}
@@ -110,7 +109,7 @@ export async function takeOpen(
   const rows = await db.all<OpenObject & { readonly holder: string }>(
     sql`select name, destination, location, key, holder from objects
       where holder is not null and holder <> ${owner} and holder not in (${new List(held)}) and state = 'storing'
-      and destination in (${new List(among)}) and (holder <> ${NOBODY} or retry_at <= ${await db.now()}) limit ${limit}${db.forUpdateSkipLocked}`,
+      and destination in (${new List(among)}) and (holder <> ${NOBODY} or retry_at <= ${db.time}) limit ${limit}${db.forUpdateSkipLocked}`,
   )
   const open: OpenObject[] = []
   for (const { holder, ...object } of rows) if (!(await isHeld(db, holder))) open.push(object)
@@ -148,15 +147,14 @@ export async function settleOpen(
   mayRemove: boolean,
 ): Promise<void> {
   const held = sql`name = ${name} and holder = ${owner} and state = 'storing'`
-  const now = await db.now()
   if (found === 'nothing') await db.run(sql`delete from objects where ${held} and stored_at is null`)
   // What was there before may have been replaced.
   await db.run(
     sql`update objects set state = 'stored', holder = null, sha256 = '' where ${held} and stored_at is not null`,
   )
-  const end = found === 'something' && mayRemove ? now : null
+  const end = found === 'something' && mayRemove ? db.time : null
   await db.run(
-    sql`update objects set holder = ${NOBODY}, retry_at = ${found === 'unasked' ? now + ASKED_AGAIN_MS : null},
+    sql`update objects set holder = ${NOBODY}, retry_at = ${found === 'unasked' ? sql`${db.time} + ${ASKED_AGAIN_MS}` : null},
       expires_at = case when is_new = 1 then cast(${end} as bigint) else null end where ${held}`,
   )
 }

@@ -36,7 +36,7 @@ export function createOwner(database: Database): Owner {
     hasBeaten = true
     const at = Date.now()
     await database.tx(async db => {
-      await db.run(sql`insert into owners (id, seen_at) values (${id}, ${await db.now()})
+      await db.run(sql`insert into owners (id, seen_at) values (${id}, ${db.time})
         on conflict (id) do update set seen_at = excluded.seen_at`)
     })
     ;[last, beforeLast] = [at, last]

@@ -26,7 +26,7 @@ export function reap(database: Database, report: (upload: Upload) => void): Prom
         }
       }
       await db.run(
-        sql`update uploads set owner = '', due_at = ${await db.now()} where owner = ${owner} and state = 'stored'`,
+        sql`update uploads set owner = '', due_at = ${db.time} where owner = ${owner} and state = 'stored'`,
       )
       await db.run(sql`delete from owners where id = ${owner}`)
     }
@@ -66,11 +66,11 @@ export function advance(
   { state, steps, attempts, problem, pauseMs }: Progress,
 ): Promise<boolean> {
   return database.tx(async db => {
-    const now = await db.now()
+    const dueAt = pauseMs === undefined ? null : sql`${db.time} + ${pauseMs}`
     const changed = await db.run(
       sql`update uploads set state = ${state}, steps = ${JSON.stringify(steps)}, attempts = ${attempts}, problem = ${problem},
-        owner = ${pauseMs === undefined ? owner : ''}, due_at = ${pauseMs === undefined ? null : now + pauseMs},
-        ended_at = ${state === 'done' ? now : null}
+        owner = ${pauseMs === undefined ? owner : ''}, due_at = ${dueAt},
+        ended_at = ${state === 'done' ? db.time : null}
         where id = ${id} and state = 'stored' and (owner = ${owner} or owner = '')`,
     )
     return changed > 0

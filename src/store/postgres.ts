@@ -129,6 +129,7 @@ async function createTables(db: Db): Promise<void> {
   for (const statement of SCHEMA) await db.run({ text: statement, values: [] })
 }
 
+const TIME = sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`
 const FOR_UPDATE = new Raw(' for update')
 const FOR_UPDATE_SKIP_LOCKED = new Raw(' for update skip locked')
 
@@ -150,11 +151,10 @@ function createDb(client: PoolClient): Db {
         )
       ).rowCount ?? 0,
     async now() {
-      const [row] = await all<{ ms: number }>(
-        sql`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as ms`,
-      )
+      const [row] = await all<{ ms: number }>(sql`select ${TIME} as ms`)
       return row?.ms ?? 0
     },
+    time: TIME,
     forUpdate: FOR_UPDATE,
     forUpdateSkipLocked: FOR_UPDATE_SKIP_LOCKED,
   }

@@ -97,6 +97,6 @@ async function readWindow(db: Db, rule: QuotaRule, now: number): Promise<QuotaWi
 export async function currentQuotas(db: Db): Promise<Reserved[]> {
   return db.all<Reserved>(
     sql`select client, window_ms as "windowMs", starts_at as "startsAt", files, bytes from quotas
-      where starts_at + window_ms > ${await db.now()} and files > 0 order by client, window_ms`,
+      where starts_at + window_ms > ${db.time} and files > 0 order by client, window_ms`,
   )
 }

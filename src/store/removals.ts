@@ -97,13 +97,14 @@ export async function takeForRemoval(
 /** Writes that objects are removed. */
 export function noteRemoved(database: Database, names: readonly string[]): Promise<void> {
   return database.tx(async db => {
-    const now = await db.now()
     // Others were stored again meanwhile, because this process has paused.
     const removed = await db.all<{ name: string }>(
       sql`delete from objects where name in (${new List(names)}) and state = 'removing' returning name`,
     )
     const list = new List(removed.map(({ name }) => name))
-    await db.run(sql`update files set removed_at = ${now} where object in (${list}) and removed_at is null`)
+    await db.run(
+      sql`update files set removed_at = ${db.time} where object in (${list}) and removed_at is null`,
+    )
   })
 }
 

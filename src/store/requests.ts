@@ -60,7 +60,7 @@ async function isFree(db: Db, upload: Upload, isSame: boolean): Promise<boolean>
   if (!isSame) return false
   const [gone] = await db.all(
     sql`select 1 as one from files left join objects on objects.name = files.object where upload = ${upload.id}
-      and (removed_at is not null or objects.expires_at <= ${await db.now()}) limit 1`,
+      and (removed_at is not null or objects.expires_at <= ${db.time}) limit 1`,
   )
   return gone !== undefined
 }

@@ -186,6 +186,9 @@ function createDb(database: SqliteDatabase): Db {
     all: async <R>(query: Sql) => prepare(query.text).all(...bind(query)) as R[],
     run: async query => Number(prepare(query.text).run(...bind(query)).changes),
     now: async () => Date.now(),
+    get time() {
+      return Date.now()
+    },
     forUpdate: NOTHING,
     forUpdateSkipLocked: NOTHING,
   }

@@ -7,6 +7,7 @@ export type NewUpload = Pick<
   'id' | 'owner' | 'createdAt' | 'caller' | 'destination' | 'requestId' | 'origins'
 >
 
+/** Gives back what an upload has reserved of quotas and not used. It is read again: another process may have done it. */
 export async function giveBackUnused(db: Db, id: string, stored: readonly StoredFile[]): Promise<void> {
   const [row] = await db.all<{ reserved: string }>(sql`select reserved from uploads where id = ${id}`)
   if (!row || row.reserved === '[]') return
@@ -22,7 +23,7 @@ export async function giveBackUnused(db: Db, id: string, stored: readonly Stored
 export async function fail(db: Db, id: string, problem: string): Promise<void> {
   await giveBackUnused(db, id, [])
   await db.run(
-    sql`update uploads set state = 'failed', ended_at = ${await db.now()}, reserved = '[]', problem = ${problem}
+    sql`update uploads set state = 'failed', ended_at = ${db.time}, reserved = '[]', problem = ${problem}
       where id = ${id} and state = 'uploading'`,
   )
 }

@@ -116,8 +116,6 @@ export interface UploadEnd {
   readonly left?: readonly string[]
   /** Whether it has stored all objects that it has claimed, so that there is nothing to free. Default: not known. */
   readonly isSettled?: boolean
-  /** Whether it has reserved quotas. Default: not known. */
-  readonly hasQuota?: boolean
 }
 
 /** What an upload has stored, as it was written. */
@@ -136,10 +134,9 @@ const LOST = 'It was removed or replaced there at the same time.'
  */
 export function finish(database: Database, upload: NewUpload, end: UploadEnd): Promise<Finished> {
   return database.tx(async db => {
-    const now = await db.now()
     const { state, failed, others = [], left = [] } = end
     const objects = [...end.files, ...others].flatMap(file => toEntries(upload, file)).map(toObject)
-    const ends = await settle(db, objects, upload.id, now)
+    const ends = await settle(db, objects, upload.id)
     const written = <T extends StoredFile>(file: T): T[] => {
       const endOf = ({ location, key }: Pick<Entry, 'location' | 'key'>) =>
         ends.get(contentName(objectName(location, key), file.sha256))
@@ -159,12 +156,12 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     await insertFiles(db, upload, entries)
     const isClean = end.isSettled && ends.size === new Set(objects.map(({ name }) => name)).size
     if (!isClean) await free(db, upload.id, upload.owner, left)
-    if (end.hasQuota ?? true) await giveBackUnused(db, upload.id, [...files, ...also])
     const kept = new Set(files.map(({ index }) => index))
     const lost = end.files.map(({ index }) => index).filter(index => !kept.has(index))
     const isWhole = lost.length === 0
+    if (files.length < upload.origins.length) await giveBackUnused(db, upload.id, [...files, ...also])
     await db.run(
-      sql`update uploads set state = ${isWhole ? state : 'failed'}, ended_at = ${state === 'stored' && isWhole ? null : now},
+      sql`update uploads set state = ${isWhole ? state : 'failed'}, ended_at = ${state === 'stored' && isWhole ? null : db.time},
         outcomes = ${JSON.stringify({ files, failed })}, owner = ${upload.owner}, due_at = null, reserved = '[]', problem = null
         where id = ${upload.id}`,
     )
@@ -192,12 +189,11 @@ export function finishLate(
   quotas: readonly QuotaRule[],
 ): Promise<boolean> {
   return database.tx(async db => {
-    const now = await db.now()
-    const settled = await settle(db, [toObject(file)], upload.owner, now)
+    const settled = await settle(db, [toObject(file)], upload.owner)
     if (settled.size === 0) return false
     await insertFiles(db, upload, [file])
     const unlimited = quotas.map(({ client, group, windowMs }) => ({ client, group, windowMs }))
-    await reserve(db, unlimited, 1, file.size, now)
+    if (unlimited.length > 0) await reserve(db, unlimited, 1, file.size, await db.now())
     return true
   })
 }

@@ -171,7 +171,6 @@ async function deliverAll(
       })),
       left: [...delivery.open].filter(name => !names.has(name)),
       isSettled: [...claimant.claimed].every(name => names.has(name)),
-      hasQuota: quotas.length > 0,
     },
     key?.key,
   )

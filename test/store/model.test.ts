@@ -137,7 +137,7 @@ interface World {
 
 /** A database whose clock the test sets. */
 function withClock(database: Database, world: { now: number }): Database {
-  const at = (db: Db): Db => ({ ...db, now: async () => world.now })
+  const at = (db: Db): Db => ({ ...db, now: async () => world.now, time: world.now })
   return {
     ...database,
     read: work => database.read(db => work(at(db))),
@@ -200,7 +200,10 @@ async function beginRun(world: World, process: Process, asked: Request): Promise
   const requestKey = key === undefined ? undefined : { key, fingerprint, seed: 's' }
   const earlier = requestKey && (await process.database.read(db => earlierRequest(db, requestKey, now)))
   const files = planned(request, earlier?.time ?? now)
-  const upload = newUpload({ createdAt: now, owner: process.owner.id, caller: 'ci', destination: 'local/a' })
+  const upload = newUpload({
+    ...{ createdAt: now, owner: process.owner.id, caller: 'ci', destination: 'local/a' },
+    origins: request.specs.map(({ key }) => key),
+  })
   const claimant: Claimant = { id: upload.id, claimed: new Set() }
   const quotas = request.hasQuota ? [QUOTA] : []
   const begun = await begin(process.database, upload, claimant, files, { request: requestKey, quotas })

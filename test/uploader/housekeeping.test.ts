@@ -119,7 +119,9 @@ it('old uploads and idempotency keys are forgotten, young ones are not', async (
   await database.tx(async db => {
     const [row] = await db.all<{ upload: string }>(sql`select upload from requests where key = ${old}`)
     await db.run(sql`update requests set created_at = created_at - ${8 * DAY_MS} where key = ${old}`)
-    await db.run(sql`update uploads set ended_at = ended_at - ${8 * DAY_MS} where id = ${row?.upload}`)
+    await db.run(
+      sql`update uploads set id = '0', ended_at = ended_at - ${8 * DAY_MS} where id = ${row?.upload}`,
+    )
   })
   await start(here)
   await expect
