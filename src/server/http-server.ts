@@ -6,13 +6,14 @@ import {
   type RequestListener,
   type Server,
   type ServerResponse,
-  STATUS_CODES,
 } from 'node:http'
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { closeListener } from './close-listener.ts'
+import { type Connection, parseOneByOne } from './one-by-one.ts'
+import { answerUnreadable, isCut, LINGER_MS, type NoteUnreadable, type Unreadable } from './unreadable.ts'
 
 /** Timeout of the request headers. Bodies have `limits.bodyIdleMs`. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -20,8 +21,6 @@ const HEADERS_TIMEOUT_MS = 20_000
 const KEEP_ALIVE_MS = 65_000
 /** How long a client may stop reading a complete response before the connection is closed. */
 const STALL_MS = 60_000
-/** How long an unread body is discarded after an early response, before the connection is closed. */
-const LINGER_MS = 5000
 /** Maximum number of open files other than connections and their files. Loading a library opens hundreds at once. */
 const OTHER_FILES = 600
 /**
@@ -29,8 +28,6 @@ const OTHER_FILES = 600
  * read. With a smaller buffer, Node would pause and resume the socket for each request.
  */
 const BUFFERED_BYTES = 64 * 1024
-/** Maximum number of pipelined requests that wait: on one connection, on all together. Each takes 2 KB, many times its bytes. */
-const [LEAST_WAITING, MOST_WAITING] = [16, 10_000]
 /** Interval of the looks for requests in progress during a shutdown. */
 const LOOK_MS = 20
 /** Minimum interval between log lines about rejected connections. */
@@ -46,17 +43,6 @@ export interface HttpServer {
    */
   stop(graceMs: number, quietMs: number): Promise<boolean>
 }
-
-/** A connection handles one request at a time, so a response that opens something always has its socket. */
-interface Connection {
-  /** The response in progress. */
-  current: ServerResponse | undefined
-  /** Pipelined requests that wait for the responses before them, in order. */
-  readonly waiting: { readonly req: IncomingMessage; readonly res: ServerResponse }[]
-}
-
-/** Is called for every request that never reaches `handle`. */
-type NoteUnreadable = (id: string, status: number, message: string, address: string | undefined) => void
 
 /** Creates a server with its timeouts. `handle` gets every request, including those that expect 100 Continue. */
 export function createHttpServer(
@@ -78,11 +64,10 @@ export function createHttpServer(
   server.maxHeadersCount = 0
   const connections = new Map<Duplex, Connection>()
   const turnAwayBeyondLimit = createConnectionLimit(note)
-  // This listener must run before Node's own, which reads from the socket.
-  server.prependListener('connection', (socket: Socket) => {
+  server.on('connection', (socket: Socket) => {
     // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would be nobody's.
     void socket.remoteAddress
-    connections.set(socket, { current: undefined, waiting: [] })
+    connections.set(socket, parseOneByOne(socket))
     socket.once('close', () => connections.delete(socket))
     turnAwayBeyondLimit(socket, connections.size)
   })
@@ -90,19 +75,14 @@ export function createHttpServer(
   const accept: RequestListener = (req, res) => {
     const { socket } = req
     const connection = connections.get(socket)
-    if (connection === undefined || socket.destroyed) return
+    if (!connection || socket.destroyed) return
     if (isStopping) res.shouldKeepAlive = false
-    if (connection.current === undefined) begin(connection, req, res)
-    else if (connection.waiting.length < Math.max(LEAST_WAITING, MOST_WAITING / connections.size))
-      wait(connection, req, res)
-    else closeCrowded(connection, socket)
-  }
-  function begin(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
-    const { socket } = req
-    connection.current = res
+    const exchange = { req, res }
+    connection.current = exchange
     const finish = () => {
-      if (connection.waiting.length > 0) setImmediate(beginNext, connection, socket)
-      else connection.current = undefined
+      if (connection.current !== exchange) return
+      connection.current = undefined
+      connection.parseNext()
     }
     res.on('close', () => (req.complete || req.destroyed ? finish() : req.once('end', finish)))
     // This timeout applies until the connection is idle, when Node sets its keep-alive timeout.
@@ -112,20 +92,6 @@ export function createHttpServer(
     drainAfterResponse(req, res)
     handle(req, res)
   }
-  // Each in a turn of the event loop of its own, because one packet has up to 3000 requests.
-  function beginNext(connection: Connection, socket: Socket): void {
-    if (socket.destroyed) return
-    const next = connection.waiting.shift()
-    if (connection.waiting.length === 0) socket.resume()
-    if (next) begin(connection, next.req, next.res)
-  }
-  function closeCrowded({ waiting }: Connection, socket: Socket): void {
-    const address = socket.remoteAddress
-    const message = `${waiting.length} requests wait for responses on one connection, so it is closed`
-    waiting.length = 0
-    socket.destroy()
-    note(crypto.randomUUID(), 503, message, address)
-  }
   server.on('request', accept)
   // routes/body.ts sends 100 Continue only when the body is needed. Node would reject other expectations with an empty body.
   server.on('checkContinue', accept)
@@ -133,7 +99,7 @@ export function createHttpServer(
   server.on('clientError', (error: Unreadable, socket) => {
     const current = connections.get(socket)?.current
     // A response written now would end up inside another response.
-    if (current?.headersSent) socket.destroy()
+    if (current?.res.headersSent) socket.destroy()
     // The log line of the request that was cut says so.
     else answerUnreadable(error, socket, isCut(error) && current ? () => {} : note)
   })
@@ -145,14 +111,10 @@ export function createHttpServer(
       // Responses don't close their connections before, or reverse proxies would open new ones.
       await closeListener(server, graceMs)
       isStopping = true
-      // The last response of each connection. After an earlier one, Node would close it without the others.
-      for (const { current, waiting } of connections.values()) {
-        const last = waiting.at(-1)?.res ?? current
-        if (last) last.shouldKeepAlive = false
-      }
+      for (const { current } of connections.values()) if (current) current.res.shouldKeepAlive = false
       const finished = await drain(connections, end, quietMs)
       for (const [socket, { current }] of connections) {
-        if (current) current.err ??= cutByShutdown()
+        if (current) current.res.err ??= cutByShutdown()
         socket.destroy()
       }
       await closed
@@ -160,15 +122,6 @@ export function createHttpServer(
       return finished
     },
   }
-}
-
-/**
- * Makes a pipelined request wait. Nothing more is read from the connection meanwhile. Node resumes it at the end of each request,
- * so it is paused after all requests that have arrived are parsed.
- */
-function wait({ waiting }: Connection, req: IncomingMessage, res: ServerResponse): void {
-  waiting.push({ req, res })
-  if (waiting.length === 1) process.nextTick(() => req.socket.pause())
 }
 
 /**
@@ -199,59 +152,6 @@ function mostOpenFiles(): number | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Node's error for a request that it can't parse. */
-type Unreadable = NodeJS.ErrnoException & { rawPacket?: Buffer }
-
-/** Sends the JSON response of the API for requests that Node can't parse and so never reach the application. */
-function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadable): void {
-  // The response has been sent. Data that still arrives is discarded, so that the client can read the response.
-  if (socket.writableEnded) return
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const status = timeout ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
-  const message = explainUnreadable(error)
-  const code = timeout ? 'request_timeout' : 'invalid_request'
-  const requestId = crypto.randomUUID()
-  // The address must be read now, because the socket loses it once everything is written.
-  const address = socket instanceof Socket ? socket.remoteAddress : undefined
-  const body = JSON.stringify({
-    success: false,
-    message,
-    msg: message,
-    code,
-    requestId,
-    errors: [],
-  })
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestId}\r\n` +
-      `Connection: close\r\n\r\n${body}`,
-  )
-  setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  note(requestId, status, message, address)
-}
-
-/** The first byte of a TLS handshake (RFC 8446 section 5.1). */
-const TLS_HANDSHAKE = 0x16
-
-/** Whether the client closed the connection in the middle of a request. */
-const isCut = ({ code }: Unreadable) => code === 'HPE_INVALID_EOF_STATE'
-
-function explainUnreadable(error: Unreadable): string {
-  const { code, rawPacket } = error
-  if (isCut(error)) return 'The client closed the connection before its request was complete.'
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request headers did not arrive in time.'
-  if (code === 'HPE_HEADER_OVERFLOW') return 'The request headers are too large.'
-  if (code === 'HPE_INVALID_URL')
-    return 'The URL of the request contains a character that must be percent-encoded, such as a non-ASCII letter.'
-  if (rawPacket?.[0] === TLS_HANDSHAKE)
-    return 'The client sent an HTTPS request, but this server accepts plain HTTP. Use http instead of https, or terminate TLS in a reverse proxy.'
-  return 'The request is not valid HTTP.'
 }
 
 /** Why a request fails that the end of the shutdown aborts. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { chmod, lstat, unlink } from 'node:fs/promises'
-import type { Server } from 'node:http'
+import { Agent, type Server } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { RawReply } from '../http/exchange.ts'
@@ -202,7 +202,8 @@ async function get(
   try {
     const request = {
       ...endpointOf(url),
-      way: await agents.get(url),
+      // The agents open connections by host and port.
+      way: socketPath === undefined ? await agents.get(url) : { agent: new Agent() },
       socketPath,
       method: 'GET',
       path: url.pathname + url.search,
