@@ -104,7 +104,7 @@ async function makeDatabase(name, rows, days, due) {
   for (const one of sql) await database.query(one)
   await database.query('vacuum analyze')
   return {
-    store: { driver: 'postgres', url: url.href },
+    database: { driver: 'postgres', url: url.href },
     count: async table => Number((await database.query(`select count(*) as n from ${table}`)).rows[0].n),
     close: async () => {
       await database.end()

@@ -71,7 +71,7 @@ async function measure(pids, work) {
 const times = (count, work) => Promise.all(Array.from({ length: count }, (_, index) => work(index)))
 
 async function startOurs() {
-  const pictures = { format: 'webp', quality: QUALITY, resize: { width: WIDTH }, timeoutMs: 120_000 }
+  const pictures = { format: 'webp', quality: QUALITY, resize: { width: WIDTH }, timeout: '120s' }
   const server = await startServer(
     uploadServer('upload-server', { local: { durable: false } }, undefined, [], { pictures }),
     { directory, isPinned: false },

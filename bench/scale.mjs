@@ -42,9 +42,9 @@ async function start(endpoint, slots, count, quota) {
   const s3 = s3Options({ endpoint, bucket: 'bench', accessKeyId: 'id', secretAccessKey: 'secret' })
   const key = { name: 'bench', key: KEY, ...(quota && { quota: { files: 1_000_000_000, per: '31d' } }) }
   const more = {
-    limits: { concurrentUploads: slots, waitingUploads: 10_000 },
+    limits: { perDestination: { concurrent: slots, queued: 10_000 } },
     auth: { loopbackExempt: false, keys: [key] },
-    ...(values.store !== 'sqlite' && { store: { driver: 'postgres', url: values.store } }),
+    ...(values.store !== 'sqlite' && { database: { driver: 'postgres', url: values.store } }),
   }
   const names = Array.from({ length: count }, (_, n) => `scale ${slots} ${n} ${quota} ${++started}`)
   const servers = []

@@ -36,9 +36,9 @@ export function uploadServer(name, destination, root = ROOT, flags = [], more = 
       config,
       JSON.stringify({
         providers: { [type]: { Default: { ...files, ...destination[type] } } },
-        store: { path: join(directory, 'store.db') },
+        database: { path: join(directory, 'store.db') },
         // More of 1,000 slow clients wait for a durable folder than the default allows.
-        limits: { fileSize: '300MB', waitingUploads: 1000 },
+        limits: { fileSize: '300MB', perDestination: { queued: 1000 } },
         ...more,
       }),
     )

@@ -1,8 +1,12 @@
 import { isIP } from 'node:net'
 import * as z from './packages/zod.ts'
+import { readDuration, showDuration } from './times.ts'
 
-/** `file`: path of a file that only the server may read, such as a private key. `proxy`: a URL that may contain a password. */
-export type Mark = 'secret' | 'path' | 'file' | 'proxy'
+/**
+ * `file`: path of a file that only the server may read, such as a private key. `proxy`: a URL that may contain a password.
+ * `time` and `size`: strings with a unit, which are numbers of milliseconds and bytes once they are parsed.
+ */
+export type Mark = 'secret' | 'path' | 'file' | 'proxy' | 'time' | 'size'
 
 const marks = z.registry<{ is: Mark }>()
 const deprecations = z.registry<{ instead: string; until: string }>()
@@ -59,6 +63,75 @@ export function ownFile(): z.ZodString {
   return path().register(marks, { is: 'file' })
 }
 
+/** Longest delay of a timer in Node. A longer one fires at once. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/**
+ * A time with a unit, such as `"30s"`, in milliseconds once it is parsed.
+ *
+ * @param leastMs 0 only where it means "at once": a limit of 0 would end everything
+ */
+export function time(leastMs = 1, mostMs = LONGEST_MS) {
+  const isInRange = (ms: number) => ms >= leastMs && ms <= mostMs
+  return withUnit(
+    'time',
+    readDuration,
+    isInRange,
+    input => `${input}s" or "${input}ms`,
+    () => {
+      const range = mostMs === LONGEST_MS ? '' : ` of at most ${showDuration(mostMs)}`
+      return `must be a time${range}${leastMs > 0 ? ' above 0' : ''}, such as "90s", "12h" or "30d"`
+    },
+  )
+}
+
+const SIZE = /^(\d+(?:\.\d+)?)\s*(?:B|([KMG])i?B?)$/i
+const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
+
+/** A size with a unit, such as `"100MB"`, in bytes once it is parsed; KB is 1024 bytes. */
+export function size(least = 1, most = Number.MAX_SAFE_INTEGER) {
+  const isInRange = (bytes: number) => bytes >= least && bytes <= most
+  return withUnit(
+    'size',
+    readSize,
+    isInRange,
+    input => `${input}MB" or "${input}B`,
+    () => {
+      const range = least > 1 ? ` from ${showSize(least)} to ${showSize(most)}` : ' above 0'
+      return `must be a size${range}, such as "100MB", "512KB" or "2GB"`
+    },
+  )
+}
+
+function readSize(text: string): number | undefined {
+  const [, digits, prefix = ''] = SIZE.exec(text.trim()) ?? []
+  return digits === undefined
+    ? undefined
+    : Math.round(Number(digits) * (SIZE_UNITS[`${prefix.toUpperCase()}B`] ?? 1))
+}
+
+/** Bytes in the largest unit that fits: `100MB`. */
+export function showSize(bytes: number): string {
+  const [unit, size] = Object.entries(SIZE_UNITS).findLast(([, size]) => bytes % size === 0) ?? ['B', 1]
+  return `${bytes / size}${unit}`
+}
+
+function withUnit(
+  is: 'time' | 'size',
+  read: (text: string) => number | undefined,
+  isInRange: (value: number) => boolean,
+  complete: (input: string) => string,
+  explain: () => string,
+) {
+  const error = ({ input }: { readonly input?: unknown }) =>
+    /^\d+$/.test(String(input)) ? `needs a unit: write "${complete(String(input))}"` : explain()
+  return z
+    .string({ error })
+    .refine(text => isInRange(read(text) ?? Number.NaN), { error })
+    .register(marks, { is })
+    .transform(text => read(text) ?? 0)
+}
+
 /**
  * Marks an option as deprecated. It still works, but the server logs its use at the start, and editors strike it through.
  *
@@ -112,15 +185,13 @@ export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
   return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 
-/** Changes every marked string of a configuration. The schema and the value are walked in parallel. */
-export function mapMarked<T>(schema: z.ZodType, value: T, change: (value: string, is: Mark) => string): T
-export function mapMarked(
-  schema: z.ZodType,
-  value: unknown,
-  change: (value: string, is: Mark) => string,
-): unknown {
+type Change = (value: string | number, is: Mark) => string | number
+
+/** Changes every marked option of a configuration. The schema and the value are walked in parallel. */
+export function mapMarked<T>(schema: z.ZodType, value: T, change: Change): T
+export function mapMarked(schema: z.ZodType, value: unknown, change: Change): unknown {
   const mark = marks.get(schema)
-  if (mark && typeof value === 'string') return change(value, mark.is)
+  if (mark && (typeof value === 'string' || typeof value === 'number')) return change(value, mark.is)
   const inner = unwrap(schema)
   if (inner !== schema) return mapMarked(inner, value, change)
   if (schema instanceof z.ZodUnion) {
@@ -141,14 +212,16 @@ export function mapMarked(
 
 /** Resolves all paths in a configuration, including relative ones and `~`. */
 export function mapPaths<T>(schema: z.ZodType, value: T, resolve: (path: string) => string): T {
-  return mapMarked(schema, value, (text, is) => (is === 'path' || is === 'file' ? resolve(text) : text))
+  return mapMarked(schema, value, (value, is) =>
+    is === 'path' || is === 'file' ? resolve(String(value)) : value,
+  )
 }
 
 /** All strings of a configuration with a given mark. */
 export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
   const found: string[] = []
   mapMarked(schema, value, (text, is) => {
-    if (is === mark) found.push(text)
+    if (is === mark) found.push(String(text))
     return text
   })
   return found

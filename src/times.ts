@@ -1,9 +1,15 @@
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 60 * 60_000, d: 24 * 60 * 60_000 }
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 60 * 60_000,
+  d: 24 * 60 * 60_000,
+}
 
-/** Reads `90s`, `90m`, `12h` or `14d`. @returns milliseconds; undefined for anything else, and for 0 */
+/** Reads `300ms`, `90s`, `90m`, `12h` or `14d`. @returns milliseconds; undefined for anything else */
 export function readDuration(text: string): number | undefined {
-  const [, digits, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  return Number(digits ?? 0) * (UNITS[unit ?? 'm'] ?? 0) || undefined
+  const [, digits, unit = ''] = /^(\d{1,10}(?=ms)|\d{1,6}(?!ms))(ms|[smhd])$/.exec(text) ?? []
+  return digits === undefined ? undefined : Number(digits) * (UNITS[unit] ?? 1)
 }
 
 /** Reads a time of RFC 3339. In a query the plus of an offset often arrives as a space. */
@@ -19,6 +25,6 @@ export function readTime(text: string): number | undefined {
 
 /** Milliseconds in the largest unit that fits: `90d`. */
 export function showDuration(ms: number): string {
-  const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms % size === 0) ?? ['s', 1000]
+  const [unit, size] = Object.entries(UNITS).findLast(([, size]) => ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${unit}`
 }

@@ -93,7 +93,7 @@ it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async
   const dead = await startDead()
   const proxy = `${scheme}://${dead.host}:${dead.port}`
   const providers = types.map(type => [type, { far: { ...PROVIDERS[type]?.(dead), proxy } }])
-  const limits = { deliveryTimeoutMs: 1500, retries: 0, concurrentUploads: types.length }
+  const limits = { destinationTimeout: '1500ms', retries: 0, perDestination: { concurrent: types.length } }
   const app = await startApp({
     config: { default: 's3/far', providers: Object.fromEntries(providers), limits },
   })
@@ -109,7 +109,7 @@ it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async
   }
 })
 
-describe('limits.deliveryTimeoutMs', () => {
+describe('limits.destinationTimeout', () => {
   it('is how long a file may take, wherever it goes: one that hung took four times as long', async () => {
     const types = Object.keys(PROVIDERS)
     const dead = new Map<string, Dead>()
@@ -120,7 +120,7 @@ describe('limits.deliveryTimeoutMs', () => {
         providers: Object.fromEntries(
           types.map(type => [type, { dead: PROVIDERS[type]?.(dead.get(type)!) }]),
         ),
-        limits: { deliveryTimeoutMs: 500, retries: 9, concurrentUploads: types.length },
+        limits: { destinationTimeout: '500ms', retries: 9, perDestination: { concurrent: types.length } },
       },
     })
     const large = Buffer.alloc(6_000_000, 'x')
@@ -143,7 +143,7 @@ describe('limits.deliveryTimeoutMs', () => {
     const app = await startApp({
       config: {
         providers: { s3: { dead: { ...PROVIDERS['s3']?.(dead), onConflict: 'error' } } },
-        limits: { deliveryTimeoutMs: 300, retries: 0 },
+        limits: { destinationTimeout: '300ms', retries: 0 },
       },
     })
     expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ code: 'destination_timeout' })
@@ -158,7 +158,7 @@ describe('limits.deliveryTimeoutMs', () => {
           s3: { dead: { ...PROVIDERS['s3']?.(dead), fallback: 'local/alive' } },
           local: { alive: { directory: 'alive', serve: true } },
         },
-        limits: { deliveryTimeoutMs: 1500 },
+        limits: { destinationTimeout: '1500ms' },
       },
     })
     const answer = await upload(`${app.url}/upload`, { 'a.txt': 'a' })
@@ -175,7 +175,7 @@ it('a dead destination held all places, and healthy ones waited for them', async
         s3: { dead: PROVIDERS['s3']?.(dead) },
         local: { alive: { directory: 'alive', serve: true } },
       },
-      limits: { concurrentUploads: 2, waitingUploads: 1, deliveryTimeoutMs: 60_000 },
+      limits: { perDestination: { concurrent: 2, queued: 1 }, destinationTimeout: '60000ms' },
     },
   })
   const client = new AbortController()
@@ -202,7 +202,7 @@ it('addresses at which nobody answers held all places of a destination, and file
   const app = await startApp({
     config: {
       providers: { local: { alive: { directory: 'alive', serve: true } } },
-      limits: { concurrentUploads: 2, waitingUploads: 1 },
+      limits: { perDestination: { concurrent: 2, queued: 1 } },
     },
   })
   const client = new AbortController()

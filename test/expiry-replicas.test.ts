@@ -53,7 +53,7 @@ function startReplica(directory: string, store: object) {
     await writeFile(
       join(home, 'upload-server.json'),
       JSON.stringify({
-        ...{ store, keyTemplate: '{filename}{extname}', expiry: { everyMs: EVERY_MS } },
+        ...{ database: store, keyTemplate: '{filename}{extname}', cleanup: { interval: `${EVERY_MS}ms` } },
         ...{ default: 'local/Default', providers: { local } },
       }),
     )

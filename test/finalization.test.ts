@@ -145,7 +145,7 @@ describe('hooks', () => {
     const directory = await makeDirectory()
     const pidFile = join(directory, 'pid')
     const command = ['sh', '-c', `sleep 60 & echo $! > ${pidFile}; wait`]
-    const config = { finalization: { hooks: [{ name: 'slow', command, timeoutMs: 500 }] } }
+    const config = { finalization: { hooks: [{ name: 'slow', command, timeout: '500ms' }] } }
     const app = await startApp({ config, directory })
     const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
     expect(answer).toMatchObject({ status: 424 })

@@ -83,7 +83,11 @@ describe('a repetition got the link of a file that was gone', () => {
     ['removed', 50],
   ])('once it had expired and was %s', async (_, everyMs) => {
     const local = { d: { directory: 'd', serve: true, expiry: { default: 'never' } } }
-    const config = { keyTemplate: '{filename}{extname}', expiry: { everyMs }, providers: { local } }
+    const config = {
+      keyTemplate: '{filename}{extname}',
+      cleanup: { interval: `${everyMs}ms` },
+      providers: { local },
+    }
     const app = await startApp({ config })
     const ask = () => send(app, 'k1', { 'a.png': 'one' }, '?expires=1h')
     const first = await ask()
@@ -165,7 +169,7 @@ describe('a key with another request', () => {
 })
 
 it('tries a request again whose first attempt stored nothing', async () => {
-  const app = await startApp({ config: { limits: { fileSize: 2 } } })
+  const app = await startApp({ config: { limits: { fileSize: '2B' } } })
   expect(await send(app, 'k1', { 'a.png': 'one' })).toMatchObject({ status: 413 })
   expect(await send(app, 'k1', { 'a.png': 'on' })).toMatchObject({ status: 200 })
 })
@@ -205,7 +209,7 @@ describe('the same keyed request was called another one', () => {
   it('once larger files were allowed, and is another one when what was too large is other bytes', async () => {
     const directory = await makeDirectory()
     const startTaking = (fileSize: number, port = 0) =>
-      startApp({ directory, config: { limits: { fileSize }, server: { port } } })
+      startApp({ directory, config: { limits: { fileSize: `${fileSize}B` }, server: { port } } })
     const few = await startTaking(3)
     const files = { 'a.txt': 'one', 'b.txt': 'larger' }
     const first = await send(few, 'k1', files)
@@ -217,7 +221,7 @@ describe('the same keyed request was called another one', () => {
   })
 
   it('when a body was refused before it was read: that is told, and no key is used up', async () => {
-    const app = await startApp({ config: { limits: { fileSize: 3 } } })
+    const app = await startApp({ config: { limits: { fileSize: '3B' } } })
     const put = (body: string) =>
       post(`${app.url}/upload/a.txt`, { method: 'PUT', body, headers: { 'Idempotency-Key': 'k1' } })
     expect(await put('one')).toMatchObject({ status: 200 })

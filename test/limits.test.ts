@@ -78,7 +78,7 @@ function beginUpload(
 
 describe('limits.fileSize', () => {
   it('fails the files that are larger, exactly, and stores the others of the form', async () => {
-    const app = await startLimited({ fileSize: 1000, files: 10 })
+    const app = await startLimited({ fileSize: '1000B', files: 10 })
     const answer = await upload(`${app.url}/upload`, {
       'fits.bin': randomBytes(1000),
       'large.bin': randomBytes(1001),
@@ -95,7 +95,7 @@ describe('limits.fileSize', () => {
   })
 
   it('holds for addresses, also without a length, and for data: addresses', async () => {
-    const app = await startLimited({ fileSize: 1000 })
+    const app = await startLimited({ fileSize: '1000B' })
     const server = createServer((req, res) => {
       if (req.url === '/known') res.setHeader('Content-Length', 5000)
       res.end(Buffer.alloc(5000))
@@ -172,7 +172,7 @@ describe('limits.jsonBody', () => {
     ['a length', false],
     ['chunks', true],
   ] as const)('refuses more bytes than that, sent with %s', async ([, chunked]) => {
-    const app = await startLimited({ jsonBody: 1000 })
+    const app = await startLimited({ jsonBody: '1000B' })
     const json = JSON.stringify({ list: ['/'.padEnd(1001, 'x')] })
     const body = chunked ? `${json.length.toString(16)}\r\n${json}\r\n0\r\n\r\n` : json
     const headers = chunked ? ['Transfer-Encoding: chunked'] : []
@@ -182,7 +182,7 @@ describe('limits.jsonBody', () => {
   })
 
   it('lets exactly so many through', async () => {
-    const app = await startLimited({ jsonBody: 1000 })
+    const app = await startLimited({ jsonBody: '1000B' })
     const json = JSON.stringify({ list: ['data:,hello'] }).padEnd(1000)
     expect(await sendUpload(app.url, { body: json })).toMatchObject({ status: 200, items: [{ size: 5 }] })
   })
@@ -243,9 +243,11 @@ async function startSlow(kind: 'files' | 'addresses', limits: Record<string, unk
   }
 }
 
-describe.each(['files', 'addresses'] as const)('limits.concurrentUploads and waitingUploads for %s', kind => {
+describe.each(['files', 'addresses'] as const)('limits.perDestination.concurrent and queued for %s', kind => {
   it('turn away at once what finds no place, with Retry-After, and finish the rest', async () => {
-    const { app, send, reached, open } = await startSlow(kind, { concurrentUploads: 2, waitingUploads: 0 })
+    const { app, send, reached, open } = await startSlow(kind, {
+      perDestination: { concurrent: 2, queued: 0 },
+    })
     const running = [1, 2].map(() => send())
     await reached(2)
     const refused = await send()
@@ -258,7 +260,7 @@ describe.each(['files', 'addresses'] as const)('limits.concurrentUploads and wai
   })
 
   it('let the next ones wait for their turn', async () => {
-    const { send, reached, open } = await startSlow(kind, { concurrentUploads: 1, waitingUploads: 2 })
+    const { send, reached, open } = await startSlow(kind, { perDestination: { concurrent: 1, queued: 2 } })
     const answers: Answer[] = []
     const first = send()
     await reached(1)
@@ -273,7 +275,7 @@ describe.each(['files', 'addresses'] as const)('limits.concurrentUploads and wai
   })
 
   it('give back the place of a client that went away, waiting or not', async () => {
-    const { send, reached, open } = await startSlow(kind, { concurrentUploads: 1, waitingUploads: 1 })
+    const { send, reached, open } = await startSlow(kind, { perDestination: { concurrent: 1, queued: 1 } })
     const leave = new AbortController()
     const gone = send(leave.signal)
     await reached(1)
@@ -308,7 +310,7 @@ describe('a body that stops arriving', () => {
       `--b\r\n${part('a.txt')}\r\n\r\nhello\r\n--b--\r\n`,
     ],
   ])('%s gets 408', async ([, headers, body]) => {
-    const app = await startLimited({ bodyIdleMs: 150 })
+    const app = await startLimited({ bodyIdle: '150ms' })
     const socket = beginUpload(app, headers, body)
     const answer = await text(socket)
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
@@ -318,7 +320,7 @@ describe('a body that stops arriving', () => {
   })
 
   it('byte by byte gets 408 as well', async () => {
-    const app = await startLimited({ bodyIdleMs: 300 })
+    const app = await startLimited({ bodyIdle: '300ms' })
     const socket = beginUpload(app, [FORM_TYPE, 'Content-Length: 100000'])
     const drip = setInterval(() => socket.write('-'), 20)
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
@@ -326,7 +328,7 @@ describe('a body that stops arriving', () => {
   })
 
   it('is not what a slow but steady client sends', async () => {
-    const app = await startLimited({ bodyIdleMs: 1000 })
+    const app = await startLimited({ bodyIdle: '1000ms' })
     const body = formBody('b', [[part('a.bin'), Buffer.alloc(30_000, 'x')]])
     const socket = beginUpload(app, [FORM_TYPE, `Content-Length: ${body.length}`, 'Connection: close'])
     for (let sent = 0; sent < body.length; sent += 2000) {
@@ -342,7 +344,7 @@ const SLOW_CLIENTS = oftenInChaos(100, 500)
 it(`${SLOW_CLIENTS} clients that send one byte a second do not keep others out`, {
   timeout: 60_000,
 }, async () => {
-  const app = await startLimited({ bodyIdleMs: 8000, concurrentUploads: 4, waitingUploads: 4 })
+  const app = await startLimited({ bodyIdle: '8000ms', perDestination: { concurrent: 4, queued: 4 } })
   const slow = Array.from({ length: SLOW_CLIENTS }, (_, i) => {
     const { hostname, port } = new URL(app.url)
     if (i % 2) return beginUpload(app, [FORM_TYPE, 'Content-Length: 100000'], '-')

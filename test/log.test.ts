@@ -300,7 +300,7 @@ describe('one line for each request', () => {
 
   it('says that the shutdown cut an upload, not that the client left', async () => {
     const gate = await startGate()
-    const app = await startApp({ config: { shutdown: { graceMs: 0 } } })
+    const app = await startApp({ config: { shutdown: { grace: '0ms' } } })
     const sent = post(`${app.url}/upload`, { ...list(gate.url), headers })
     await gate.reached(1)
     await Promise.all([app.server.stop(), expect(sent).rejects.toThrow()])

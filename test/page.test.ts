@@ -587,7 +587,7 @@ describe('a failure', () => {
         expect(await page.getByRole('status').innerText()).toBe('big.png was not uploaded: File too large.')
         expect(urls.slice(asked).filter(address => address.includes('/upload'))).toEqual([])
       },
-      { config: { limits: { fileSize: 2000 } } },
+      { config: { limits: { fileSize: '2000B' } } },
     )
   })
 
@@ -872,7 +872,7 @@ it('is in Chinese for browsers that prefer it, errors included', async context =
       await page.getByRole('link', { name: 'English' }).click()
       await eventually(() => page.locator('html').getAttribute('lang')).toBe('en')
     },
-    { config: { limits: { fileSize: 2000 } }, browser: { locale: 'zh-CN' } },
+    { config: { limits: { fileSize: '2000B' } }, browser: { locale: 'zh-CN' } },
   )
 })
 
@@ -943,7 +943,7 @@ describe.each(['en', 'zh-CN'])('in %s', locale => {
         }
         gate.open()
       },
-      { config: { limits: { fileSize: 2000 } }, browser: { locale } },
+      { config: { limits: { fileSize: '2000B' } }, browser: { locale } },
     )
   })
 

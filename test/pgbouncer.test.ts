@@ -75,7 +75,7 @@ async function start(url: string, bucket: object): Promise<string> {
   const config = {
     server: { key: KEY },
     auth: { loopbackExempt: false },
-    store: { driver: 'postgres', url },
+    database: { driver: 'postgres', url },
     providers: { s3: { shared: bucket } },
   }
   await writeFile(join(home, 'upload-server.json'), JSON.stringify(config))

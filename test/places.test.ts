@@ -25,7 +25,7 @@ async function start(locals: Locals, directory?: string): Promise<TestApp> {
   return startApp({
     directory: directory ?? (await makeDirectory()),
     config: {
-      expiry: { everyMs: EVERY_MS },
+      cleanup: { interval: `${EVERY_MS}ms` },
       default: `local/${Object.keys(locals)[0]}`,
       sources: { url: { allowPrivate: true } },
       providers: { local: Object.fromEntries(options) },

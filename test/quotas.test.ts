@@ -65,7 +65,7 @@ describe('a quota', () => {
   })
 
   it('of bytes has room for a small file where a large one has none', async () => {
-    const app = await startApp({ config: config({ quota: { bytes: 1000, per: '1h' } }) })
+    const app = await startApp({ config: config({ quota: { bytes: '1000B', per: '1h' } }) })
     expect((await send(app.url, { 'a.txt': 'a'.repeat(600) })).status).toBe(200)
     expect(codes(await send(app.url, { 'b.txt': 'b'.repeat(600) }))).toEqual(['quota_exceeded'])
     expect((await send(app.url, { 'c.txt': 'c'.repeat(400) })).status).toBe(200)
@@ -74,7 +74,7 @@ describe('a quota', () => {
   })
 
   it('says of a file that is larger than all of it that it never fits', async () => {
-    const app = await startApp({ config: config({ quota: { bytes: 100, per: '1h' } }) })
+    const app = await startApp({ config: config({ quota: { bytes: '100B', per: '1h' } }) })
     const answer = await send(app.url, { 'a.txt': 'a'.repeat(101) })
     expect(answer).toMatchObject({ status: 413, code: 'too_large' })
     expect(answer.message).toContain('larger than the whole quota')
@@ -232,7 +232,7 @@ describe('the limits of a key', () => {
         }),
     ],
   ])('fileSize holds for %s', async (_, request) => {
-    const app = await startApp({ config: config({ fileSize: 100 }) })
+    const app = await startApp({ config: config({ fileSize: '100B' }) })
     expect((await request(app.url)).status).toBe(413)
     expect((await send(app.url, { 'a.txt': 'a'.repeat(100) })).status).toBe(200)
   })
@@ -246,7 +246,7 @@ describe('the limits of a key', () => {
     onTestFinished(() => void remote.close())
     const origin = `http://127.0.0.1:${(remote.address() as AddressInfo).port}`
     const sources = { url: { allowPrivate: true }, path: { roots: [root] } }
-    const app = await startApp({ config: config({ fileSize: 100, types: ['image/*'] }, { sources }) })
+    const app = await startApp({ config: config({ fileSize: '100B', types: ['image/*'] }, { sources }) })
     for (const place of [origin, root]) {
       const list = [`${place}/long.txt`, `${place}/short.txt`]
       const { body } = await ask(app.url, 'POST', '/upload', {
@@ -296,7 +296,7 @@ describe('three servers on one PostgreSQL', () => {
     const never = { command: ['sleep', '600'], url: 'https://x.example/{key}' }
     const whole = {
       ...config({ quota: { files: 200, per: '1d' } }),
-      store: { driver: 'postgres', url },
+      database: { driver: 'postgres', url },
       default: 'local/Default',
       providers: { local: { Default: { directory: files, serve: true } }, command: { never } },
     }

@@ -128,7 +128,7 @@ it('the link of a screenshot that was not stored does not replace what the clipb
     DOCUMENTS.flatMap(({ blocks }) => blocks).find(({ code }) => code.includes('xclip'))?.code ?? ''
   const folder = join(desk.directory, '.config/upload-server')
   await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'config.json'), JSON.stringify({ limits: { fileSize: 1 } }))
+  await writeFile(join(folder, 'config.json'), JSON.stringify({ limits: { fileSize: '1B' } }))
   const { status, printed } = await desk.attempt(script)
   expect(status).toBeGreaterThan(0)
   expect(printed).toContain('larger than 1 byte')

@@ -18,7 +18,7 @@ const config = {
       { name: 'added', key: 'k3y-of-the-proxy', addedByProxy: true },
     ],
   },
-  limits: { fileSize: 1000, bodyIdleMs: 1000 },
+  limits: { fileSize: '1000B', bodyIdle: '1000ms' },
   page: { history: true },
   metrics: { enabled: true, token: 'the-token-of-the-scraper' },
   default: 'local/a',
@@ -146,7 +146,7 @@ it('429: who is locked out, and whom the proxy names', async () => {
 })
 
 it('503: while the server stops, after half of the time that it has for that', async () => {
-  const app = await startApp({ config: { ...config, limits: {}, shutdown: { graceMs: 6000 } } })
+  const app = await startApp({ config: { ...config, limits: {}, shutdown: { grace: '6000ms' } } })
   const { hostname, port } = new URL(app.url)
   const [slow, late] = [connect(Number(port), hostname), connect(Number(port), hostname)]
   for (const socket of [slow, late]) socket.on('error', () => {})

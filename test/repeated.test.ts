@@ -129,7 +129,7 @@ describe('a keyed repetition after a failure', () => {
     async (onConflict, keyTemplate) => {
       const bucket = await startStubBucket()
       const config = configOf(bucket, onConflict, keyTemplate)
-      const limits = { ...config.limits, deliveryTimeoutMs: 1000 }
+      const limits = { ...config.limits, destinationTimeout: '1000ms' }
       const server = await startApp({ config: { ...config, limits } })
       bucket.hold()
       expect(await send(server, FILES, 'k1')).toMatchObject({ status: 504 })
@@ -150,7 +150,7 @@ describe('a keyed repetition after a failure', () => {
       config: {
         ...configOf(bucket, 'rename'),
         default: 's3/b',
-        limits: { retries: 0, deliveryTimeoutMs: 1000 },
+        limits: { retries: 0, destinationTimeout: '1000ms' },
         providers: { s3 },
       },
     })
@@ -165,7 +165,9 @@ describe('a keyed repetition after a failure', () => {
   it('is no repetition when it asks for something else, which is taken', async () => {
     const bucket = await startStubBucket()
     const config = configOf(bucket, 'error')
-    const server = await startApp({ config: { ...config, limits: { retries: 0, deliveryTimeoutMs: 1000 } } })
+    const server = await startApp({
+      config: { ...config, limits: { retries: 0, destinationTimeout: '1000ms' } },
+    })
     bucket.hold()
     expect(await send(server, FILES, 'k1')).toMatchObject({ status: 504 })
     bucket.letGo()

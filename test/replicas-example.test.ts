@@ -78,7 +78,7 @@ it('the pods have no privileges, and no Service sets a variable that the server 
 
 it('the grace periods are longer than that of the server', async () => {
   const { settings } = await load(await read('config.json'))
-  const graceS = settings.shutdown.graceMs / 1000
+  const graceS = settings.shutdown.grace / 1000
   const { spec } = (await manifest('Deployment')).spec.template
   const [container] = spec.containers
   const preStopS = Number(container.lifecycle.preStop.exec.command[1])
@@ -107,7 +107,7 @@ it('all parts have one configuration, which is valid with the variables that the
   expect(Object.keys(services['upload-1'].environment).sort()).toEqual(names)
   const { destinations, settings } = await load(text)
   expect(destinations.map(({ type }) => type)).toEqual(['s3'])
-  expect(settings.store.driver).toBe('postgres')
+  expect(settings.database.driver).toBe('postgres')
 })
 
 it.each([

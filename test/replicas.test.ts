@@ -66,7 +66,7 @@ async function startReplica({
     JSON.stringify({
       server: { key: KEY, ...(publicUrl && { publicUrl, trustProxy: ['loopback'] }) },
       keyTemplate,
-      store: { driver: 'postgres', url },
+      database: { driver: 'postgres', url },
       providers: bucket
         ? { s3: { shared: bucket.options } }
         : { local: { Default: { directory: join(directory, 'files'), serve: true } } },

@@ -89,7 +89,7 @@ async function startAll(context: TestContext) {
   const config = {
     server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
     auth: { loopbackExempt: false },
-    store: { driver: 'postgres', url: database },
+    database: { driver: 'postgres', url: database },
     keyTemplate: '{uuid}{extname}',
     providers: { s3: { shared: bucket.options } },
   }

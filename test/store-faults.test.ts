@@ -125,10 +125,10 @@ async function start(directory: string, store: object, bucket?: StubBucket): Pro
   const providers = bucket ? { s3: { Default: bucket.options } } : { local }
   const config = {
     keyTemplate: '{uuid}{extname}',
-    store,
+    database: store,
     providers,
     metrics: { enabled: true },
-    shutdown: { graceMs: 500 },
+    shutdown: { grace: '500ms' },
   }
   return startApp({ directory, config })
 }

@@ -28,7 +28,7 @@ To restore it, stop the server and copy the file back as store.db. For PostgreSQ
 async function backUp(file: string, options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
-  const { driver, url = '' } = config.settings.store
+  const { driver, url = '' } = config.settings.database
   if (driver === 'postgres') {
     const words = ['pg_dump', '--format', 'custom', '--file', file, withoutPassword(url)]
     const command = words.map(word => quote(word, terminal.platform)).join(' ')

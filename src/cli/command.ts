@@ -86,7 +86,7 @@ export function parseCount(text: string): number {
 
 /** A time in milliseconds, written `90s`, `10m`, `1h` or `30d`. A number without a unit is in seconds. */
 export function parseDuration(text: string): number {
-  const ms = /^0+[smhd]?$/.test(text) ? 0 : readDuration(/^\d+$/.test(text) ? `${text}s` : text)
+  const ms = readDuration(/^\d+$/.test(text) ? `${text}s` : text)
   if (ms === undefined) throw new InvalidArgumentError('Must be a time such as 90s, 10m, 1h or 30d.')
   return ms
 }

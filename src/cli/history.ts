@@ -104,7 +104,7 @@ function parseHash(text: string): string {
 }
 
 function parseSince(text: string): number {
-  const ago = readDuration(text)
+  const ago = readDuration(text) || undefined
   const at = ago === undefined ? readTime(text.length === 10 ? `${text}T00:00:00Z` : text) : Date.now() - ago
   if (at === undefined)
     throw new InvalidArgumentError('Must be a time such as 12h, 7d, 2026-11-01 or 2026-11-01T18:00:00Z.')

@@ -161,7 +161,7 @@ async function untilStopped(server: RunningServer, logger: Logger, stop: AbortSi
   try {
     const finished = await server.stop()
     if (finished) logger.info('Stopped')
-    else logger.error('Stopped; uploads still in progress after shutdown.graceMs were aborted')
+    else logger.error('Stopped; uploads still in progress after shutdown.grace were aborted')
     return finished ? 0 : 1
   } catch (error) {
     logger.error({ err: error }, 'Stopped after an error during shutdown')

@@ -5,7 +5,7 @@ import { isOrigin } from './endpoint.ts'
 import { permissions } from './permissions.ts'
 import { reverseProxy } from './proxy-users.ts'
 import { tokenList } from './tokens.ts'
-import { count, ms, proxyAddress, section } from './values.ts'
+import { count, proxyAddress, section, timeout } from './values.ts'
 
 /** A time of RFC 3339, in milliseconds since the epoch. */
 const expiryDate = z
@@ -65,8 +65,8 @@ export const authSection = section(
       'Number of wrong upload keys from one IP address (IPv6: /64 network) before its requests are rejected with 429. 0 disables the limit.',
       0,
     ),
-    failureWindowMs: ms(
-      60_000,
+    failureWindow: timeout(
+      '1m',
       'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
     ),
     reverseProxy,
@@ -105,7 +105,7 @@ export const sourcesSection = section(
           .describe(
             'Disable SSRF protection for all clients: URLs may then lead to private, loopback, link-local and reserved IP addresses. If false, local clients may still use private and loopback addresses.',
           ),
-        timeoutMs: ms(30_000, 'Timeout of one fetch, including the body.'),
+        timeout: timeout('30s', 'Timeout of one fetch, including the body.'),
         proxy: proxyAddress()
           .default('none')
           .describe(

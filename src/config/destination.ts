@@ -1,11 +1,13 @@
-import { deprecated, ownFile } from '../options.ts'
+import { ownFile, time } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
-import { duration, keyTemplate, proxyAddress } from './values.ts'
+import { keyTemplate, proxyAddress } from './values.ts'
 
 const fullDestinationName = z
   .string()
   .regex(/^[^/]+\/.+$/s, 'must be a destination, written "provider/configName"')
+
+const lifetime = () => time(1, Number.MAX_SAFE_INTEGER)
 
 function isRegExp(text: string): boolean {
   try {
@@ -104,27 +106,17 @@ export const destinationSchema = z.strictObject({
   expiry: z
     .strictObject({
       default: z
-        .union([duration(), z.literal('never')])
+        .union([lifetime(), z.literal('never')])
         .optional()
         .describe(
           'Time to live of files whose upload does not set `expires`, such as "30d", or "never". Default: the value of `max`.',
         ),
-      max: duration()
+      max: lifetime()
         .optional()
         .describe(
           'Maximum time to live that an upload may ask for with `expires`, such as "90d". Default: unlimited.',
         ),
-      most: deprecated(
-        duration().optional().describe('The earlier name of `max`.'),
-        'write "expiry.max"',
-        '1.0',
-      ),
     })
-    .refine(
-      ({ max, most }) => max === undefined || most === undefined || max === most,
-      'has a "max" and a "most", its deprecated name, that differ: remove "most"',
-    )
-    .transform(({ default: standard, max, most }) => ({ default: standard, max: max ?? most }))
     .refine(rule => rule.default !== undefined || rule.max !== undefined, 'needs "default" or "max"')
     .refine(
       ({ default: standard = 0, max }) => max === undefined || standard === 'never' || standard <= max,

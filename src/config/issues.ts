@@ -49,6 +49,7 @@ function describeIssue(issue: z.$ZodIssue): string {
     case 'invalid_type': {
       const wanted = withArticle(TYPES[issue.expected] ?? issue.expected)
       if (issue.input === undefined) return `is missing. It must be ${wanted}`
+      if (isOurs(issue.message)) return issue.message
       return issue.expected === 'int' ? `must be ${wanted}` : `must be ${wanted}, not ${kindOf(issue.input)}`
     }
     case 'invalid_value': {
@@ -95,6 +96,8 @@ function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_
     const path = z.toDotPath(issue.path)
     return path === '' ? describeIssue(issue) : `${describeIssue(issue)} (at "${path}")`
   }
+  const own = errors.flat().find(({ code, message }) => code === 'invalid_type' && isOurs(message))
+  if (own) return own.message
   const kinds = errors.flatMap(([first]) => {
     if (first?.code === 'invalid_type') return [withArticle(TYPES[first.expected] ?? first.expected)]
     return first?.code === 'invalid_value' ? [describeIssue(first).replace(/^must be /, '')] : []

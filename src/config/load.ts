@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
-import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths } from '../options.ts'
+import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths, showSize } from '../options.ts'
+import { showDuration } from '../times.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { destinationSchema } from './destination.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
@@ -87,9 +88,9 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, plugins, report)
   checkKeys(value, report)
-  const { store } = value
-  if (isRecord(store) && store['driver'] === 'postgres' && store['url'] === undefined)
-    report('store.driver', 'is "postgres", which requires a connection URL in "store.url"')
+  const { database } = value
+  if (isRecord(database) && database['driver'] === 'postgres' && database['url'] === undefined)
+    report('database.driver', 'is "postgres", which requires a connection URL in "database.url"')
   if (problems.length === 0) checkCopies(destinations, report)
   const settings = parsed.success ? mapPaths(configSchema, parsed.data, resolvePath) : undefined
   if (settings) checkKeyFiles(settings.auth.tokens, report)
@@ -136,7 +137,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
 
 /** The part of a configuration for commands that do not upload. */
 export interface Glance extends Pick<LoadedConfig, 'dataDirectory'> {
-  readonly settings: Pick<Settings, 'server' | 'store'>
+  readonly settings: Pick<Settings, 'server' | 'database'>
   readonly ids: string[]
 }
 
@@ -152,9 +153,9 @@ export async function glance(options: LoadOptions): Promise<Glance> {
   const raw = await readRaw({ ...options, loadsPlugins: false }, (path, message) => {
     if (path === 'server' || path.startsWith('server.')) report(path, message)
   })
-  const schema = configSchema.pick({ server: true, store: true })
+  const schema = configSchema.pick({ server: true, database: true })
   const parsed = schema.safeParse(
-    { server: raw.value['server'], store: readableStore(raw.value) },
+    { server: raw.value['server'], database: readableDatabase(raw.value) },
     { reportInput: true },
   )
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
@@ -166,8 +167,8 @@ export async function glance(options: LoadOptions): Promise<Glance> {
 }
 
 /** Ignores invalid settings of the database: a running server keeps its database if a changed file is invalid. */
-function readableStore({ store }: Json): unknown {
-  return configSchema.shape.store.safeParse(store).success ? store : undefined
+function readableDatabase({ database }: Json): unknown {
+  return configSchema.shape.database.safeParse(database).success ? database : undefined
 }
 
 function namesProviders({ providers }: Json): boolean {
@@ -215,8 +216,12 @@ export function showConfig(
   { settings, destinations }: LoadedConfig,
   mask: (text: string) => string,
 ): unknown {
-  const hide = (text: string, is: Mark) =>
-    is === 'secret' ? '[secret]' : is === 'proxy' ? hideLogin(text) : text
+  const hide = (value: string | number, is: Mark) => {
+    if (is === 'secret') return '[secret]'
+    if (is === 'proxy') return hideLogin(String(value))
+    if (is === 'time') return showDuration(Number(value))
+    return is === 'size' ? showSize(Number(value)) : value
+  }
   const providers: Record<string, Json> = {}
   for (const { type, name, provider, options, common } of destinations) {
     const shown = mapMarked(provider.config, options, hide)

@@ -27,14 +27,14 @@ export function userDataDirectory({ env, platform }: PathContext): string {
   return join(xdg(env, 'XDG_DATA_HOME', '.local/share'), NAME)
 }
 
-/** The SQLite database of a configuration. PostgreSQL is used instead if `store.driver` says so. */
+/** The SQLite database of a configuration. PostgreSQL is used instead if `database.driver` says so. */
 export const databasePathOf = ({
   settings,
   dataDirectory,
 }: {
-  readonly settings: { readonly store: { readonly path?: string | undefined } }
+  readonly settings: { readonly database: { readonly path?: string | undefined } }
   readonly dataDirectory: string
-}): string => settings.store.path ?? join(dataDirectory, 'store.db')
+}): string => settings.database.path ?? join(dataDirectory, 'store.db')
 
 /** The known_hosts files of SSH: that of this program, and those of OpenSSH, of the user and of the system. */
 export function knownHosts(dataDirectory: string): KnownHosts {

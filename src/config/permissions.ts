@@ -1,15 +1,16 @@
+import { size, time } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { SOURCES } from '../uploader/input.ts'
-import { destinationName, duration, size } from './values.ts'
+import { destinationName } from './values.ts'
 
 const MINUTE_MS = 60_000
 const MOST_DAYS = 31
 
 const quota = z
   .strictObject({
-    bytes: size().optional().describe('Maximum total size of the files. Bytes or a string such as "2GB".'),
+    bytes: size().optional().describe('Maximum total size of the files.'),
     files: z.number().int().min(1).optional().describe('Maximum number of files.'),
-    per: duration()
+    per: time(1, Number.MAX_SAFE_INTEGER)
       .refine(
         ms => ms >= MINUTE_MS && ms <= MOST_DAYS * 24 * 60 * MINUTE_MS,
         `must be a time between 1m and ${MOST_DAYS}d`,
@@ -35,11 +36,7 @@ export const permissions = {
     .describe(
       'Quota of each client: of the upload key, or of each person. It is kept in the database, so several servers with one database share it. Default: none.',
     ),
-  fileSize: size()
-    .optional()
-    .describe(
-      'Maximum size of a file, if it is less than limits.fileSize. Bytes or a string such as "10MB".',
-    ),
+  fileSize: size().optional().describe('Maximum size of a file, if it is less than limits.fileSize.'),
   types: z
     .array(
       z

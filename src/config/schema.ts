@@ -1,4 +1,4 @@
-import { localPath, ownFile, secret, secretAddress } from '../options.ts'
+import { localPath, ownFile, secret, secretAddress, size, time } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { authSection, sourcesSection } from './access.ts'
@@ -8,17 +8,18 @@ import {
   count,
   destinationName,
   keyTemplate,
-  ms,
   noProxy,
   proxyAddress,
   section,
-  size,
+  timeout,
   trustProxy,
   webAddress,
 } from './values.ts'
 
 // Everything is parsed once: compiling parsers for it costs more than it saves.
 z.config({ jitless: true })
+
+const DAY_MS = 24 * 60 * 60_000
 
 const hook = z
   .strictObject({
@@ -30,7 +31,7 @@ const hook = z
       .describe('Program to run and its arguments. No shell is involved.'),
     webhook: secretAddress().optional().describe('URL to which the job is sent as JSON by POST.'),
     secret: secret().optional().describe('Secret that signs the webhook request with HMAC-SHA256.'),
-    timeoutMs: ms(30_000, 'Timeout of one run of the hook.'),
+    timeout: timeout('30s', 'Timeout of one run of the hook.'),
     required: z
       .boolean()
       .default(true)
@@ -142,35 +143,32 @@ export const configSchema = z.strictObject({
   ),
   limits: section(
     {
-      fileSize: size()
-        .prefault('100MB')
-        .describe('Maximum size of one file. Bytes or a string such as "100MB".'),
+      fileSize: size().prefault('100MB').describe('Maximum size of one file.'),
       files: count(100, 'Maximum number of files in one request.'),
-      jsonBody: size()
-        .prefault('16MB')
-        .describe('Maximum size of a JSON request body. Bytes or a string such as "16MB".'),
+      jsonBody: size().prefault('16MB').describe('Maximum size of a JSON request body.'),
       memory: size()
         .prefault('64MB')
         .describe(
-          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. In a container, at most an eighth of its memory beyond 80 MB. Bytes or a string such as "64MB".',
+          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. In a container, at most an eighth of its memory beyond 80 MB.',
         ),
-      concurrentUploads: count(
-        64,
-        'Per destination: maximum number of requests whose files are stored at the same time. The same number of requests may be fetching remote URLs in addition.',
+      perDestination: section(
+        {
+          concurrent: count(
+            64,
+            'Maximum number of requests whose files are stored at the same time. The same number of requests may be fetching remote URLs in addition.',
+          ),
+          queued: count(256, 'Maximum number of requests in the queue. Further requests get 503.', 0),
+        },
+        'Uploads to one destination.',
       ),
-      waitingUploads: count(
-        256,
-        'Per destination: maximum number of requests in the queue beyond concurrentUploads. Further requests get 503.',
-        0,
-      ),
-      bodyIdleMs: ms(30_000, 'Idle timeout of request bodies and of files that the server serves.'),
-      deliveryTimeoutMs: ms(
-        120_000,
+      bodyIdle: timeout('30s', 'Idle timeout of request bodies and of files that the server serves.'),
+      destinationTimeout: timeout(
+        '2m',
         'Timeout for storing one file at one destination, including retries and time in the queue. A fallback or mirror gets the same time again.',
       ),
       retries: count(
         3,
-        'Number of retries after a transient failure, with exponential backoff, within deliveryTimeoutMs.',
+        'Number of retries after a transient failure, with exponential backoff, within destinationTimeout.',
         0,
       ),
     },
@@ -197,20 +195,20 @@ export const configSchema = z.strictObject({
   pictures: pictureSchema.optional().describe('Changes to images before they are stored. Default: none.'),
   finalization: section(
     {
-      keepDays: count(
-        7,
-        'Retention of the records of finished upload jobs, at least 1 day. Files and the upload history are not affected. Days.',
-        0,
-      ),
+      keep: time(DAY_MS, Number.MAX_SAFE_INTEGER)
+        .prefault('7d')
+        .describe(
+          'Retention of the records of finished upload jobs, at least "1d". Files and the upload history are not affected.',
+        ),
       hooks: z.array(hook).default([]).describe('Hooks to run after the files are stored, in this order.'),
     },
     'Post-upload steps: what the server does after the files of a request are stored.',
   ),
-  expiry: section(
-    { everyMs: ms(10 * 60_000, 'Interval between two deletions of expired files.') },
+  cleanup: section(
+    { interval: timeout('10m', 'Interval between two deletions of expired files.') },
     'Deletion of expired files. What expires, and when, is the `expiry` of each destination.',
   ),
-  store: section(
+  database: section(
     {
       driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Database for jobs and history.'),
       path: localPath()
@@ -222,8 +220,8 @@ export const configSchema = z.strictObject({
   ),
   shutdown: section(
     {
-      graceMs: ms(
-        30_000,
+      grace: timeout(
+        '30s',
         'Graceful shutdown timeout: how long uploads in progress may take to finish. Then they are aborted. New requests are rejected after half of it.',
         0,
       ),

@@ -2,17 +2,13 @@ import { BlockList, isIP } from 'node:net'
 import { messageOf } from '../errors.ts'
 import { parseProxy } from '../http/proxy/address.ts'
 import { isNoProxy } from '../http/proxy/no-proxy.ts'
-import { proxySetting, webUrl } from '../options.ts'
+import { proxySetting, time, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
-import { readDuration } from '../times.ts'
 
-/** Longest delay of a timer in Node. A longer one fires at once. */
-const LONGEST_MS = 2 ** 31 - 1
-
-/** A time in milliseconds. 0 is invalid unless `min` allows it, because a limit of 0 would end everything at once. */
-export const ms = (value: number, what: string, min = 1) =>
-  z.number().int().min(min).max(LONGEST_MS).default(value).describe(`${what} Milliseconds.`)
+/** A time with a default. It is above 0 unless `leastMs` is 0. */
+export const timeout = (standard: string, what: string, leastMs = 1) =>
+  time(leastMs).prefault(standard).describe(what)
 
 /** A whole number. */
 export const count = (value: number, what: string, min = 1) =>
@@ -93,19 +89,6 @@ function hasCredentials(address: string): boolean {
   return username !== '' || password !== ''
 }
 
-/** A time such as `"90s"`, `"12h"` or `"30d"`, in milliseconds. */
-export function duration() {
-  const error = 'must be a time above 0, such as "90m", "12h" or "30d"'
-  return z
-    .string({ error })
-    .refine(text => readDuration(text) !== undefined, error)
-    .transform(text => readDuration(text) ?? 0)
-}
-
-const UNITS: Record<string, number> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
-
-const SIZE = /^(\d+(?:\.\d+)?)\s*([KMG]?)i?B?$/i
-
 /** A host that bypasses the proxy, as in `NO_PROXY`. */
 export const noProxy = () =>
   z
@@ -118,18 +101,3 @@ export const noProxy = () =>
 /** `environment`, `none`, or the URL of a proxy. */
 export const proxyAddress = () =>
   proxySetting(text => ['environment', 'none'].includes(text) || parseProxy(text) !== undefined)
-
-/** A number of bytes, or a string such as `"100MB"`; KB is 1024 bytes. At least one byte. */
-export function size() {
-  const error = 'must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"'
-  return z
-    .union([z.number().int(error), z.string()], { error })
-    .refine(value => toBytes(value) >= 1, error)
-    .transform(toBytes)
-}
-
-function toBytes(value: number | string): number {
-  if (typeof value === 'number') return value
-  const [, digits, unit = ''] = SIZE.exec(value.trim()) ?? []
-  return Math.round(Number(digits) * (UNITS[unit.toUpperCase()] ?? 1))
-}

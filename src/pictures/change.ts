@@ -36,7 +36,7 @@ export async function changePicture(
 ): Promise<Payload> {
   if (!isWanted(payload, options)) return payload
   const late = new Error('the time for it is over')
-  const limit = beginTimeLimit(options.timeoutMs, signal, () => late)
+  const limit = beginTimeLimit(options.timeout, signal, () => late)
   let begin = Number.POSITIVE_INFINITY
   try {
     return await turns.run(() => {
@@ -46,7 +46,7 @@ export async function changePicture(
   } catch (error) {
     if (error !== late) throw error
     // A long queue is not a fault of the image.
-    const hadTime = performance.now() - begin > options.timeoutMs / 2
+    const hadTime = performance.now() - begin > options.timeout / 2
     throw hadTime ? tooSlow(payload, options) : tooLate(payload)
   } finally {
     limit.end()
@@ -87,17 +87,17 @@ async function work(
   }
 }
 
-function tooSlow({ name }: Payload, { timeoutMs }: PictureOptions): UploadError {
+function tooSlow({ name }: Payload, { timeout }: PictureOptions): UploadError {
   const what = `"${name || 'The image'}"`
   return new UploadError(
     'source_failed',
-    `${what} could not be processed within ${timeoutMs / 1000} s (pictures.timeoutMs). Send a smaller image.`,
+    `${what} could not be processed within ${timeout / 1000} s (pictures.timeout). Send a smaller image.`,
   )
 }
 
 function tooLate({ name }: Payload): UploadError {
   const what = `"${name || 'The image'}"`
-  const message = `${what} was queued for too long, because the server is processing too many images (pictures.timeoutMs). Try again in a moment.`
+  const message = `${what} was queued for too long, because the server is processing too many images (pictures.timeout). Try again in a moment.`
   return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 

@@ -1,4 +1,4 @@
-import { localPath } from '../options.ts'
+import { localPath, time } from '../options.ts'
 import * as z from '../packages/zod.ts'
 
 /** Formats that images can be converted to. */
@@ -124,13 +124,7 @@ export const pictureSchema = z.strictObject({
     .min(1)
     .default(50_000_000)
     .describe('Maximum number of pixels of one image, all frames included. An upload with more fails.'),
-  timeoutMs: z
-    .number()
-    .int()
-    .min(1)
-    .max(600_000)
-    .default(30_000)
-    .describe('Timeout for one image, including time in the queue. Milliseconds.'),
+  timeout: time(1, 600_000).prefault('30s').describe('Timeout for one image, including time in the queue.'),
   requests: z
     .array(z.enum(REQUESTABLE_OPTIONS))
     .default([])

@@ -65,7 +65,7 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
     onStall(
       new UploadError(
         'request_timeout',
-        `The client sent no data for ${idleMs / 1000} s (limits.bodyIdleMs). Check the connection.`,
+        `The client sent no data for ${idleMs / 1000} s (limits.bodyIdle). Check the connection.`,
       ),
     )
   }, idleMs)

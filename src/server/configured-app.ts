@@ -90,7 +90,7 @@ async function createConfiguredApp(
     : undefined
   const limiters = before?.limiters ?? createLimiters()
   const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
-  if (settings.store.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
+  if (settings.database.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
   const tokens = await openTokens(config, deps, keyCaches)
   const uploader = makeUploader(config, deps, destinations, runtime, () => {
     const base = settings.server.publicUrl ?? listenUrl()
@@ -100,8 +100,8 @@ async function createConfiguredApp(
   const sweeper = createSweeper({
     ...runtime,
     destinations,
-    everyMs: settings.expiry.everyMs,
-    timeoutMs: settings.limits.deliveryTimeoutMs,
+    everyMs: settings.cleanup.interval,
+    timeoutMs: settings.limits.destinationTimeout,
     listener: metrics?.sweeping,
     now: deps.dueNow,
     info: (message, details) => logger.info(details, message),
@@ -122,6 +122,7 @@ async function createConfiguredApp(
     {
       ...settings.server,
       ...settings,
+      limits: { ...settings.limits, bodyIdleMs: settings.limits.bodyIdle },
       alwaysOk: settings.compat.alwaysOk,
       access: { ...accessSettings(settings), tokens },
       isOnSocket: isSocketPath(settings.server.host),
@@ -137,11 +138,11 @@ async function createConfiguredApp(
     keyCaches,
     answer: app.answer,
     start() {
-      const { memory, concurrentUploads, waitingUploads } = settings.limits
+      const { memory, perDestination } = settings.limits
       runtime.payloads.resize(memory)
-      runtime.slots.resize(concurrentUploads, waitingUploads)
-      runtime.fetches.resize(concurrentUploads, waitingUploads)
-      deps.housekeeping.adopt(destinations, settings.finalization.keepDays)
+      runtime.slots.resize(perDestination.concurrent, perDestination.queued)
+      runtime.fetches.resize(perDestination.concurrent, perDestination.queued)
+      deps.housekeeping.adopt(destinations, settings.finalization.keep)
       sweeper.start()
       metrics?.reloaded(true)
     },
@@ -177,9 +178,10 @@ function createTracker() {
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, reverseProxy: proxy, tokens: _, ...rules } = auth
+  const { keys, reverseProxy: proxy, tokens: _, failureWindow, ...rules } = auth
   return {
     ...rules,
+    failureWindowMs: failureWindow,
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
     reverseProxy: proxy && {
       ...proxy,

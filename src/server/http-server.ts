@@ -15,7 +15,7 @@ import { closeListener } from './close-listener.ts'
 import { type Connection, parseOneByOne } from './one-by-one.ts'
 import { answerUnreadable, isCut, LINGER_MS, type NoteUnreadable, type Unreadable } from './unreadable.ts'
 
-/** Timeout of the request headers. Bodies have `limits.bodyIdleMs`. */
+/** Timeout of the request headers. Bodies have `limits.bodyIdle`. */
 const HEADERS_TIMEOUT_MS = 20_000
 /** Keep-alive timeout. It is longer than that of common reverse proxies, so that the proxy closes idle connections. */
 const KEEP_ALIVE_MS = 65_000

@@ -29,9 +29,9 @@ export interface RunningServer {
   refused(): void
   /**
    * Stops listening, lets requests in progress finish, and serves those that still arrive on open connections, because a
-   * reverse proxy can't send them elsewhere. After half of `shutdown.graceMs`, new ones get 503.
+   * reverse proxy can't send them elsewhere. After half of `shutdown.grace`, new ones get 503.
    *
-   * @returns false when `shutdown.graceMs` ran out and the rest was aborted
+   * @returns false when `shutdown.grace` ran out and the rest was aborted
    */
   stop(): Promise<boolean>
 }
@@ -147,7 +147,7 @@ export async function startServer(
     refused: () => apps.current()?.metrics?.reloaded(false),
     async stop() {
       stopping = true
-      const { graceMs } = (apps.current() ?? first).config.settings.shutdown
+      const { grace: graceMs } = (apps.current() ?? first).config.settings.shutdown
       const end = performance.now() + graceMs
       const open = apps.all()
       const sweepersStopped = Promise.all(open.map(one => one.stopSweeping()))
@@ -214,11 +214,11 @@ function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedCon
   const settings: Settings = {
     ...wanted.settings,
     server: { ...wanted.settings.server, host, port, socketMode, strictPort },
-    store: old.settings.store,
+    database: old.settings.database,
   }
   const kept = [
     ...differing(settings.server, wanted.settings.server).map(name => `server.${name}`),
-    ...differing(settings.store, wanted.settings.store).map(name => `store.${name}`),
+    ...differing(settings.database, wanted.settings.database).map(name => `database.${name}`),
   ]
   // Only the old configuration names the database that stays in use.
   const ownPaths = [...new Set([...old.ownPaths, ...wanted.ownPaths])]

@@ -73,6 +73,7 @@ export async function openUploader(
 /** The database is opened when it is first used, the folder for temporary files made then. @throws as `openDatabase` */
 export function createRuntime(config: LoadedConfig, deps: UploaderLog): OpenRuntime {
   const { limits } = config.settings
+  const { perDestination } = limits
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
   const database = openDatabase(config, deps.use)
@@ -93,8 +94,8 @@ export function createRuntime(config: LoadedConfig, deps: UploaderLog): OpenRunt
   return {
     ...{ database, owner, finalizer, background, spool, mask, warn, ending: ending.signal },
     payloads: createPayloads(limits.memory),
-    slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
-    fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
+    slots: createNamedSlots(perDestination.concurrent, perDestination.queued),
+    fetches: createNamedSlots(perDestination.concurrent, perDestination.queued),
     async close(graceMs = 0) {
       await settle(graceMs)
       ending.abort(new Error('the server is shutting down'))
@@ -132,7 +133,7 @@ export function makeUploader(
     leftOut: config.leftOut,
     sources: {
       fileSize: settings.limits.fileSize,
-      urlTimeoutMs: settings.sources.url.timeoutMs,
+      urlTimeoutMs: settings.sources.url.timeout,
       outgoing: createOutgoing(
         { ...settings.network, noProxy: [], proxy: settings.sources.url.proxy },
         deps.env,
@@ -140,7 +141,7 @@ export function makeUploader(
       isOwn: createOwnCheck([...config.ownPaths, temporaryOf(config), ...spools]),
       env: deps.env,
     },
-    limits: { timeoutMs: settings.limits.deliveryTimeoutMs, retries: settings.limits.retries },
+    limits: { timeoutMs: settings.limits.destinationTimeout, retries: settings.limits.retries },
   })
 }
 
@@ -150,7 +151,7 @@ function hooksOf(
   env: ServerDeps['env'],
 ): readonly Hook[] {
   const outgoing = createOutgoing(network, env)
-  return finalization.hooks.map(hook => ({ ...hook, outgoing, folder }))
+  return finalization.hooks.map(({ timeout, ...hook }) => ({ ...hook, timeoutMs: timeout, outgoing, folder }))
 }
 
 /**
@@ -160,7 +161,7 @@ function hooksOf(
  * @throws when a package is not installed that it needs
  */
 export function openDatabase(config: LoadedConfig, use?: DatabaseUse, queryTimeoutMs?: number): Database {
-  const { driver, url } = config.settings.store
+  const { driver, url } = config.settings.database
   return driver === 'postgres'
     ? openPostgres(url ?? '', queryTimeoutMs, { use })
     : openSqlite(databasePathOf(config), { use })

@@ -9,7 +9,9 @@ import { membersOf } from '../members.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
 import { type ListenAddress, probeServer, urlOf } from './port.ts'
 
-type Located = Pick<LoadedConfig, 'dataDirectory'> & { readonly settings: Pick<Settings, 'server' | 'store'> }
+type Located = Pick<LoadedConfig, 'dataDirectory'> & {
+  readonly settings: Pick<Settings, 'server' | 'database'>
+}
 
 /** A running server of this data folder. There may be several, with different configurations. */
 interface Entry {
@@ -25,7 +27,7 @@ export const placeIn = (destination: Pick<Destination, 'type' | 'name' | 'locati
 
 /** The files next to the database that have the entries: the first, and those with `-2`, `-3`… at the end. */
 const fileOf = ({ settings, dataDirectory }: Located) =>
-  `${settings.store.path ?? join(dataDirectory, 'store.db')}-server`
+  `${settings.database.path ?? join(dataDirectory, 'store.db')}-server`
 
 const isSame = (a: string | undefined, b: string) => a !== undefined && new URL(a).href === new URL(b).href
 

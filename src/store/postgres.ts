@@ -178,13 +178,13 @@ function explain(error: unknown): Error | 'again' {
   }
   if (/^(28|3D|42501|25006)/.test(code)) {
     return storeUnavailable(
-      `The database of the server denies access (${code}). Check store.url and the permissions of its user.`,
+      `The database of the server denies access (${code}). Check database.url and the permissions of its user.`,
       error,
     )
   }
   if (isTimeout(error)) {
     return storeUnavailable(
-      'The database of the server did not finish a query in time. It is overloaded or does not respond. Try again in a moment, or raise the limit with "?query_timeout=MILLISECONDS" in store.url.',
+      'The database of the server did not finish a query in time. It is overloaded or does not respond. Try again in a moment, or raise the limit with "?query_timeout=MILLISECONDS" in database.url.',
       error,
     )
   }

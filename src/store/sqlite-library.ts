@@ -21,7 +21,7 @@ export function loadSqlite(name = sqliteModule()): SqliteLibrary {
     return createRequire(import.meta.url)(name)
   } catch (error) {
     throw storeUnavailable(
-      `The database of the server needs the package "${PACKAGE}", which is not installed or does not run on ${process.platform}-${process.arch}. Install it, update Node to 22.23 or newer, or set store.driver to "postgres".`,
+      `The database of the server needs the package "${PACKAGE}", which is not installed or does not run on ${process.platform}-${process.arch}. Install it, update Node to 22.23 or newer, or set database.driver to "postgres".`,
       error,
     )
   }

@@ -20,7 +20,7 @@ export interface ExpiryRule {
  */
 export function readExpires(text: string, name: string): Expires {
   if (text.toLowerCase() === 'never') return 'never'
-  const afterMs = readDuration(text)
+  const afterMs = readDuration(text) || undefined
   if (afterMs !== undefined) return { afterMs }
   const at = readTime(text)
   if (at !== undefined) return { at }

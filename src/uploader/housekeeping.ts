@@ -11,7 +11,6 @@ import { settleUnknown } from './send.ts'
 
 const ROUND_MS = 5000
 const PRUNE_MS = 60 * 60 * 1000
-const DAY_MS = 24 * 60 * 60 * 1000
 /** Uploads or objects of one round. */
 const AT_ONCE = 20
 /** A round works on pending uploads for at most this long, so that slow hooks do not delay other work. */
@@ -22,9 +21,9 @@ export interface Housekeeping {
   /**
    * Works with the destinations of this configuration from now on, and starts.
    *
-   * @param keepDays ended uploads are deleted after this many days
+   * @param keptMs ended uploads are deleted after this time, in milliseconds
    */
-  adopt(destinations: readonly Destination[], keepDays: number): void
+  adopt(destinations: readonly Destination[], keptMs: number): void
   stop(): void
 }
 
@@ -99,9 +98,9 @@ export function createHousekeeping(deps: Runtime): Housekeeping {
   }
 
   return {
-    adopt(now, keepDays) {
+    adopt(now, keep) {
       destinations = now
-      keptMs = keepDays * DAY_MS
+      keptMs = keep
       owner.start()
       if (!isStopped) next ??= setTimeout(rounds, 0).unref()
     },

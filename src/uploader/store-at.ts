@@ -233,5 +233,5 @@ function timedOut(destination: Destination, key: string, timeoutMs: number): Upl
   const { outgoing } = destination
   const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
   const message = `Could not store "${key}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
-  return new UploadError('destination_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
+  return new UploadError('destination_timeout', `${message}, or raise limits.destinationTimeout.`)
 }

@@ -96,16 +96,16 @@ describe('upload-server backup', () => {
   })
 
   it('backs up a backup, and a database that no server uses', async () => {
-    await configure(config({ store: { path: 'a.db' } }))
+    await configure(config({ database: { path: 'a.db' } }))
     fill(join(cwd, 'a.db'), 100).close()
     expect(await backup('backup-1.db')).toMatchObject({ code: 0 })
-    await configure(config({ store: { path: 'backup-1.db' } }))
+    await configure(config({ database: { path: 'backup-1.db' } }))
     expect(await backup('backup-2.db')).toMatchObject({ code: 0 })
     expect(countRows(join(cwd, 'backup-2.db'))).toBe(100)
   })
 
   it('never replaces a file, a symlink, or one that leads nowhere', async () => {
-    await configure(config({ store: { path: 'a.db' } }))
+    await configure(config({ database: { path: 'a.db' } }))
     fill(join(cwd, 'a.db'), 1).close()
     await writeFile(join(cwd, 'backup-file'), 'mine')
     await symlink('backup-file', join(cwd, 'backup-link'))
@@ -125,14 +125,14 @@ describe('upload-server backup', () => {
     ['missing/b.db', 'its folder does not exist. Create the folder first.'],
     ['a.db/b.db', 'its folder does not exist. Create the folder first.'],
   ])('to %s fails with the reason', async (file, reason) => {
-    await configure(config({ store: { path: 'a.db' } }))
+    await configure(config({ database: { path: 'a.db' } }))
     fill(join(cwd, 'a.db'), 1).close()
     const stderr = `Could not create the backup "${join(cwd, file)}": ${reason}\n`
     expect(await backup(file)).toEqual({ code: 1, stdout: '', stderr })
   })
 
   it('of a server that has stored nothing creates no database', async () => {
-    await configure(config({ store: { path: 'a.db' } }))
+    await configure(config({ database: { path: 'a.db' } }))
     const { code, stderr } = await backup('backup.db')
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -142,7 +142,7 @@ describe('upload-server backup', () => {
   })
 
   it('of a file that is not a database says so and leaves nothing', async () => {
-    await configure(config({ store: { path: 'a.db' } }))
+    await configure(config({ database: { path: 'a.db' } }))
     await writeFile(join(cwd, 'a.db'), 'no database '.repeat(1000))
     const { code, stderr } = await backup('backup.db')
     expect(code).toBe(1)
@@ -152,7 +152,7 @@ describe('upload-server backup', () => {
 
   it('of PostgreSQL prints the command to use, without the password and what only the server understands', async () => {
     const url = 'postgres://me:hunter2@db.example:5433/uploads?query_timeout=9000&sslmode=require'
-    await configure(config({ store: { driver: 'postgres', url } }))
+    await configure(config({ database: { driver: 'postgres', url } }))
     const { code, stdout, stderr } = await backup('my dump')
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain(
@@ -210,7 +210,7 @@ describe('a backup of a database', () => {
 
 it('the command ends at once on Ctrl-C', async context => {
   leaveOutOnWindows(context, 'there are no signals')
-  await configure(config({ store: { path: 'a.db' } }))
+  await configure(config({ database: { path: 'a.db' } }))
   fill(join(cwd, 'a.db'), 60_000).close()
   const running = await spawnServer(['backup', 'backup.db'], { directory: cwd })
   running.url.catch(() => {})
@@ -228,7 +228,7 @@ describe('the commands of docs/guides/backup-and-restore.md', () => {
     const server = await start(context)
     const [DATABASE_URL, NEW_DATABASE_URL] = [await newDatabase(server), await newDatabase(server)]
     const env = { DATABASE_URL, NEW_DATABASE_URL, PATH: `${await findPostgres()}:${process.env['PATH']}` }
-    await configure(config({ store: { driver: 'postgres', url: DATABASE_URL } }))
+    await configure(config({ database: { driver: 'postgres', url: DATABASE_URL } }))
     await writeFile(join(cwd, 'a.txt'), 'a')
     expect(await runCli(['upload', 'a.txt'], { cwd })).toMatchObject({ code: 0 })
     const guide = await readFile('docs/guides/backup-and-restore.md', 'utf8')
@@ -236,7 +236,7 @@ describe('the commands of docs/guides/backup-and-restore.md', () => {
     expect(commands.map(({ code }) => code.split(' ')[0])).toEqual(['pg_dump', 'pg_restore'])
     for (const { code } of commands)
       expect(await runProgram('sh', ['-euc', code], { cwd, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    await configure(config({ store: { driver: 'postgres', url: NEW_DATABASE_URL } }))
+    await configure(config({ database: { driver: 'postgres', url: NEW_DATABASE_URL } }))
     expect((await runCli(['history'], { cwd })).stdout).toContain('a.txt')
   })
 })

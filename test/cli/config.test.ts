@@ -76,7 +76,7 @@ describe('config show', () => {
           { name: 'file', key: '${file:secret}' },
         ],
       },
-      store: { driver: 'postgres', url: secrets[3] },
+      database: { driver: 'postgres', url: secrets[3] },
       providers: LOCAL,
     })
     await writeFile(join(cwd, 'secret'), `${secrets[2]}\n`)

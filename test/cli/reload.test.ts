@@ -89,11 +89,11 @@ describe('SIGHUP', () => {
       providers: { local: { Default: { directory: join(cwd, name), serve: true } } },
       ...more,
     })
-    const server = await start(to('old', { limits: { fileSize: 8 } }), ['--no-watch'])
+    const server = await start(to('old', { limits: { fileSize: '8B' } }), ['--no-watch'])
     const gate = await startGate()
     const running = post(`${server.url}/upload`, list(gate.url))
     await gate.reached(1)
-    await server.write(to('new', { limits: { fileSize: 4 } }))
+    await server.write(to('new', { limits: { fileSize: '4B' } }))
     server.reload()
     await server.said(RELOADED)
     const [large, small] = [
@@ -145,7 +145,7 @@ describe('SIGHUP', () => {
     await server.write(
       withKey('s3cond', {
         default: 'local/b',
-        limits: { fileSize: 9 },
+        limits: { fileSize: '9B' },
         providers: local(['b', 'c'], { keyTemplate: '{uuid}' }),
       }),
     )
@@ -172,13 +172,13 @@ describe('SIGHUP', () => {
     const server = await start({ server: { port: 0 } }, ['--no-watch'])
     await server.write({
       server: { port: 1, host: '192.0.2.1' },
-      store: { path: join(server.cwd, 'other.db') },
+      database: { path: join(server.cwd, 'other.db') },
       log: { level: 'debug' },
     })
     server.reload()
-    await server.said('store.path has changed. Restart the server to apply it')
+    await server.said('database.path has changed. Restart the server to apply it')
     const warned = server.log().flatMap(line => line['setting'] ?? [])
-    expect(warned).toEqual(['server.host', 'server.port', 'store.path'])
+    expect(warned).toEqual(['server.host', 'server.port', 'database.path'])
     expect(await upload(`${server.url}/upload`, { 'a.txt': 'x' })).toMatchObject({ status: 200 })
     expect(await readdir(server.cwd)).not.toContain('other.db')
     await fetch(`${server.url}/heartbeat`)

@@ -27,7 +27,7 @@ beforeEach(async () => {
   const local = (name: string) => ({ directory: name, serve: true })
   const config = {
     default: 'local/main',
-    store: { path: 'store.db' },
+    database: { path: 'store.db' },
     providers: {
       local: { main: local('main'), copy: local('copy') },
       imgur: { a: { clientId: 'x' } },

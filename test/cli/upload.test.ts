@@ -693,7 +693,7 @@ it('upload leaves no temporary files behind', async () => {
 })
 
 it('upload leaves no temporary file of standard input behind if the job cannot be saved', async () => {
-  const cwd = await makePlace({ store: { path: 'jobs.db' } })
+  const cwd = await makePlace({ database: { path: 'jobs.db' } })
   expect((await upload(['a.txt'], cwd)).code).toBe(0)
   const database = openSqlite(join(cwd, 'jobs.db'))
   database.exec(`CREATE TRIGGER full BEFORE INSERT ON uploads BEGIN SELECT RAISE(ABORT, 'no room'); END`)

@@ -60,12 +60,14 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   keyTemplate: ['{uuid}{extname}', '{uuid}{extname}'],
   'finalization.hooks': [
     '[{"name":"a","command":["x"]}]',
-    [{ name: 'a', command: ['x'], required: true, timeoutMs: expect.any(Number) }],
+    [{ name: 'a', command: ['x'], required: true, timeout: expect.any(Number) }],
   ],
-  'store.path': ['/srv/store.db', '/srv/store.db'],
+  'database.path': ['/srv/store.db', '/srv/store.db'],
   'limits.fileSize': ['3MB', 3 * 1024 * 1024],
   'limits.jsonBody': ['3MB', 3 * 1024 * 1024],
   'limits.memory': ['3MB', 3 * 1024 * 1024],
+  'finalization.keep': ['2d', 2 * 24 * 60 * 60_000],
+  'pictures.timeout': ['5s', 5000],
   'pictures.format': ['webp', 'webp'],
   'pictures.watermark.image': ['/srv/mark.png', '/srv/mark.png'],
   'pictures.watermark.font': ['/srv/font.ttf', '/srv/font.ttf'],
@@ -85,7 +87,7 @@ const BESIDE: Record<string, Record<string, string>> = {
     UPLOAD_SERVER__AUTH__REVERSEPROXY__FROM: '::1',
     UPLOAD_SERVER__AUTH__REVERSEPROXY__USERHEADER: 'X-User',
   },
-  'store.driver': { UPLOAD_SERVER__STORE__URL: 'postgres://u:p@h/db' },
+  'database.driver': { UPLOAD_SERVER__DATABASE__URL: 'postgres://u:p@h/db' },
   'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
   'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
 }
@@ -104,6 +106,7 @@ function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown]
   const sample = SAMPLES[path.join('.')]
   if (sample) return sample
   const inner = unwrap(schema)
+  if (inner instanceof z.ZodString && typeof before === 'number') return ['90s', 90_000]
   if (inner instanceof z.ZodBoolean) return [String(!before), !before]
   if (inner instanceof z.ZodNumber) return [String(Number(before ?? 1) + 1), Number(before ?? 1) + 1]
   if (inner instanceof z.ZodArray) return ['a.example,b.example', ['a.example', 'b.example']]
@@ -265,7 +268,7 @@ describe('settings of the environment', () => {
 
   it.each([
     ['UPLOAD_SERVER__SERVER__PROT', 'does not match a setting. Did you mean "port"?'],
-    ['UPLOAD_SERVER__SHUTDOWN__WAIT', 'does not match a setting. Available: graceMs'],
+    ['UPLOAD_SERVER__SHUTDOWN__WAIT', 'does not match a setting. Available: grace'],
   ])('says what there is instead of %s', (variable, message) => {
     expect(apply({}, { [variable]: 'x' }).problems).toEqual([`${variable}: ${message}`])
   })
@@ -346,14 +349,13 @@ describe('settings of the environment', () => {
     ['AUTH__ALLOWEDORIGINS', '["a","b,c"]', ['a', 'b,c']],
     ['AUTH__ALLOWEDORIGINS', '[]', []],
     ['AUTH__ALLOWEDORIGINS', '["a"', '["a"'],
-    ['LIMITS__FILESIZE', '1000', 1000],
     ['LIMITS__FILESIZE', '1KB', '1KB'],
     ['LIMITS__FILES', '7', 7],
     ['LIMITS__FILES', 'many', 'many'],
     ['AUTH__ANONYMOUS', 'true', true],
     ['AUTH__ANONYMOUS', 'yes', 'yes'],
     ['LOG__LEVEL', 'info', 'info'],
-    ['STORE__URL', '12', '12'],
+    ['DATABASE__URL', '12', '12'],
   ])('reads %s=%s as %j', (name, text, value) => {
     const [section = '', option = ''] = name.split('__')
     const config = apply({}, { [`UPLOAD_SERVER__${name}`]: text }).value as Record<string, object>

@@ -269,7 +269,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { server: { trustProxy: ['::ffff:10.0.0.0/96'] } },
       'server.trustProxy[0]: trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
     ],
-    [{ store: { path: 'a\0b' } }, 'store.path: contains a NUL character'],
+    [{ database: { path: 'a\0b' } }, 'database.path: contains a NUL character'],
     [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
     [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing. It must be a string'],
     [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],
@@ -283,16 +283,24 @@ describe('a mistake is reported with its path and what is allowed', () => {
     ],
     [
       { limits: { fileSize: '10 parsecs' } },
-      'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
+      'limits.fileSize: must be a size above 0, such as "100MB", "512KB" or "2GB"',
     ],
     [{ limits: { files: 0 } }, 'limits.files: must be 1 or more'],
-    [{ limits: { deliveryTimeoutMs: 0 } }, 'limits.deliveryTimeoutMs: must be 1 or more'],
-    [{ limits: { deliveryTimeoutMs: 2 ** 31 } }, 'limits.deliveryTimeoutMs: must be 2147483647 or less'],
+    [
+      { limits: { destinationTimeout: '0ms' } },
+      'limits.destinationTimeout: must be a time above 0, such as "90s", "12h" or "30d"',
+    ],
+    [
+      { limits: { destinationTimeout: '25d' } },
+      'limits.destinationTimeout: must be a time above 0, such as "90s", "12h" or "30d"',
+    ],
+    [{ limits: { bodyIdle: 30 } }, 'limits.bodyIdle: needs a unit: write "30s" or "30ms"'],
+    [{ limits: { fileSize: 100 } }, 'limits.fileSize: needs a unit: write "100MB" or "100B"'],
     [
       { log: { level: 'loud' } },
       'log.level: must be one of: "fatal", "error", "warn", "info", "debug", "trace", "silent"',
     ],
-    [{ store: { driver: 'mysql' } }, 'store.driver: must be one of: "sqlite", "postgres"'],
+    [{ database: { driver: 'mysql' } }, 'database.driver: must be one of: "sqlite", "postgres"'],
     [
       { finalization: { hooks: [{ name: 'a' }] } },
       'finalization.hooks[0]: needs either "command" or "webhook"',
@@ -405,7 +413,7 @@ it('every mistake is reported at once, wherever it is', async () => {
     'server.port: must be a number, not a string',
     'server.trustProxy[0]: must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
     'auth.keys[1].typo: is not an option. Did you mean "types"?',
-    'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
+    'limits.fileSize: must be a size above 0, such as "100MB", "512KB" or "2GB"',
     'providers.local.b: must be an object, not a number',
     'keyTemplate: has an unmatched brace near "{filename"',
     'sever: is not an option. Did you mean "server"?',
@@ -602,7 +610,7 @@ describe('paths', () => {
     const { load, write, cwd } = await makeMachine()
     await write('sub/config.json', {
       sources: { path: { roots: ['in', '~/in', '/in', '../up'] } },
-      store: { path: 'db/store.db' },
+      database: { path: 'db/store.db' },
       providers: {
         local: { a: { directory: 'pictures', serve: true }, b: { directory: '~/b', serve: true } },
       },
@@ -615,7 +623,7 @@ describe('paths', () => {
       '/in',
       join(cwd, 'up'),
     ])
-    expect(settings.store.path).toBe(join(cwd, 'sub/db/store.db'))
+    expect(settings.database.path).toBe(join(cwd, 'sub/db/store.db'))
     expect(destinations.map(({ options }) => options['directory'])).toEqual([
       join(cwd, 'sub/pictures'),
       join(homedir(), 'b'),
@@ -819,7 +827,7 @@ describe('ownPaths', () => {
         ...['store.db', 'known_hosts'].map(name => join(cwd, '../data/upload-server', name)),
       ].sort(),
     )
-    await write('sub/config.json', { store: { path: 'other.db' }, providers: PROVIDERS })
+    await write('sub/config.json', { database: { path: 'other.db' }, providers: PROVIDERS })
     expect((await load({ file: 'sub/config.json' })).ownPaths).toContain(join(cwd, 'sub/other.db'))
   })
 
@@ -840,7 +848,7 @@ describe('showConfig', () => {
     expect(shown).toMatchObject({
       default: 'local/Default',
       server: { port: 1, host: '127.0.0.1' },
-      limits: { fileSize: 104857600 },
+      limits: { fileSize: '100MB' },
       providers: { local: { Default: { serve: true, durable: true } } },
     })
     const again = await load(shown)
@@ -856,7 +864,7 @@ describe('showConfig', () => {
           { name: 'with level', key: 'level' },
         ],
       },
-      store: { driver: 'postgres', url: 'postgres://u:p@h/db' },
+      database: { driver: 'postgres', url: 'postgres://u:p@h/db' },
       finalization: { hooks: [{ name: 'h', webhook: 'https://x.example', secret: 'hunter2' }] },
     })
     const shown = showConfig(loaded, createMask(loaded.secrets))
@@ -868,7 +876,7 @@ describe('showConfig', () => {
           { name: 'with [secret]', key: '[secret]' },
         ],
       },
-      store: { url: '[secret]' },
+      database: { url: '[secret]' },
       finalization: { hooks: [{ secret: '[secret]' }] },
       log: { level: 'info' },
     })

@@ -85,8 +85,8 @@ describe('a mistake names where it stands:', () => {
 describe('what would show only later is found with the configuration:', () => {
   it.each<[object, RegExp]>([
     [
-      { store: { driver: 'postgres' } },
-      /^store\.driver: is "postgres", which requires a connection URL in "store\.url"/,
+      { database: { driver: 'postgres' } },
+      /^database\.driver: is "postgres", which requires a connection URL in "database\.url"/,
     ],
     [
       { server: { key: 'one-and-the-same' }, auth: { keys: [{ name: 'a', key: 'one-and-the-same' }] } },
@@ -101,12 +101,12 @@ describe('what would show only later is found with the configuration:', () => {
     expect(await linesOf(load())).toEqual([expect.stringMatching(problem)])
   })
 
-  it('a missing address of the store, beside other mistakes', async () => {
-    const config = { store: { driver: 'postgres' }, server: { port: 'x' }, providers: LOCAL }
+  it('a missing URL of the database, beside other mistakes', async () => {
+    const config = { database: { driver: 'postgres' }, server: { port: 'x' }, providers: LOCAL }
     const { load } = await setUp(JSON.stringify(config))
     expect((await linesOf(load())).sort()).toEqual([
+      expect.stringMatching(/^database\.driver: is "postgres", which requires/),
       expect.stringMatching(/^server\.port: must be a number/),
-      expect.stringMatching(/^store\.driver: is "postgres", which requires/),
     ])
   })
 

@@ -684,11 +684,11 @@ describe('hostile pictures', () => {
   })
 
   it('that take too long end', async () => {
-    const app = await startWith({ format: 'avif', timeoutMs: 5 })
+    const app = await startWith({ format: 'avif', timeout: '5ms' })
     const source = await (await photo(1200, 1200)).png().toBuffer()
     const answer = await store(app, 'a.png', source)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toContain('pictures.timeoutMs')
+    expect(answer.message).toContain('pictures.timeout')
   })
 
   it('of HEIC are told apart', async () => {

@@ -145,7 +145,7 @@ describe('a program', () => {
   it('that takes too long is killed with its children', async () => {
     const folder = await makeDirectory()
     const path = await script(folder, `sleep 60 & echo $! > ${folder}/child; wait`)
-    const error = await failureOf(put(open({ command: [path], timeoutMs: 400 })))
+    const error = await failureOf(put(open({ command: [path], timeout: '400ms' })))
     expect(error).toMatchObject({
       retryable: true,
       message: expect.stringContaining('took longer than 0.4 s'),

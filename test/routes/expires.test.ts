@@ -120,7 +120,7 @@ describe('when files may go', () => {
 
 it('copies go with what they are copies of, whatever their own destination says', async () => {
   const config = {
-    expiry: { everyMs: 50 },
+    cleanup: { interval: '50ms' },
     default: 'local/main',
     keyTemplate: '{filename}{extname}',
     providers: {
@@ -144,7 +144,7 @@ const DUE_MS = 2000
 it('a clock that jumps ahead and back takes no file, and one that stays there does', async () => {
   const directory = await makeDirectory()
   const config = {
-    ...{ server: { port: 0 }, expiry: { everyMs: 1000 }, keyTemplate: '{filename}{extname}' },
+    ...{ server: { port: 0 }, cleanup: { interval: '1000ms' }, keyTemplate: '{filename}{extname}' },
     providers: { local: local('Default', { expiry: { default: 'never' } }) },
   }
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
@@ -176,7 +176,7 @@ it('a clock that jumps ahead and back takes no file, and one that stays there do
 
 it('the same key, uploaded again, lives as long as the longest of its entries', async () => {
   const config = {
-    expiry: { everyMs: 30 },
+    cleanup: { interval: '30ms' },
     keyTemplate: '{filename}{extname}',
     providers: { local: local('Default', { expiry: { default: 'never' } }) },
   }
@@ -211,7 +211,7 @@ it.for([
   ['{}', {}, 'needs "default" or "max"'],
   ['beyond most', { default: '31d', max: '30d' }, 'longer than its "max"'],
   ['nought', { default: '0d' }, '"30d"'],
-  ['no unit', { max: '30' }, '"30d"'],
+  ['no unit', { max: '30' }, 'write "30s"'],
 ] as const)('an expiry that makes no sense is a mistake: %s', async ([, expiry, message]) => {
   await expect(startApp({ config: { providers: { local: local('x', { expiry }) } } })).rejects.toThrow(
     message,

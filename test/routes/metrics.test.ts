@@ -107,7 +107,7 @@ describe('/metrics counts', () => {
   it('what runs and what waits', async () => {
     const gate = await startGate()
     const app = await startMeasured({
-      limits: { concurrentUploads: 1 },
+      limits: { perDestination: { concurrent: 1 } },
       providers: { http: { gate: { url: gate.url, resultUrl: 'http://x.example/{key}' } } },
     })
     const uploads = [1, 2, 3].map(() => upload(`${app.url}/upload`, { 'a.txt': 'four' }))
@@ -145,7 +145,7 @@ describe('/metrics counts', () => {
   it('files that are not stored because the database cannot be written', async context => {
     const disk = join(await makeDirectory(), 'disk')
     await mountSmall(context, disk, '2m')
-    const app = await startMeasured({ store: { path: join(disk, 'store.db') } })
+    const app = await startMeasured({ database: { path: join(disk, 'store.db') } })
     const { bavail, bsize } = await statfs(disk)
     // The server may write meanwhile.
     await writeFile(join(disk, 'ballast'), Buffer.alloc(bavail * bsize)).catch(() => {})

@@ -36,7 +36,7 @@ it('needs no key, and gives no reason to a stranger but the words', async () => 
 it('is not logged, whatever it responds', async context => {
   const disk = join(await makeDirectory(), 'disk')
   await mountSmall(context, disk, '2m')
-  const app = await startApp({ config: { store: { path: join(disk, 'store.db') } } })
+  const app = await startApp({ config: { database: { path: join(disk, 'store.db') } } })
   expect(await upload(`${app.url}/upload`, { 'a.txt': 'one' })).toMatchObject({ status: 200 })
   const { bavail, bsize } = await statfs(disk)
   await writeFile(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
@@ -88,7 +88,7 @@ it('is 503 while PostgreSQL is stopped or hangs, says why without its address, a
   const directory = await makeDirectory()
   await writeFile(
     join(directory, 'upload-server.json'),
-    JSON.stringify({ store: { driver: 'postgres', url } }),
+    JSON.stringify({ database: { driver: 'postgres', url } }),
   )
   await postgres.halt()
   const server = runServer(['--port', '0'], directory)

@@ -106,7 +106,7 @@ describe('JSON wins over its label', () => {
   })
 
   it('and has its own limit', async () => {
-    const app = await startApp({ config: { limits: { jsonBody: 1000 } } })
+    const app = await startApp({ config: { limits: { jsonBody: '1000B' } } })
     const list = JSON.stringify({ list: [`data:,${'a'.repeat(2000)}`] })
     const answer = await post(`${app.url}/upload`, typed('application/octet-stream', list))
     expectFailure(answer, 413, 'too_large')
@@ -129,7 +129,7 @@ describe('a body that is no file', () => {
   })
 
   it('is over limits.fileSize, announced or not: the file fails by its name', async () => {
-    const app = await startApp({ config: { limits: { fileSize: 2_000_000 } } })
+    const app = await startApp({ config: { limits: { fileSize: '2000000B' } } })
     const file = randomBytes(2_000_001)
     const chunked = { body: new Blob([file]).stream(), duplex: 'half' } as RequestInit
     for (const init of [{ body: file }, chunked]) {
@@ -141,7 +141,7 @@ describe('a body that is no file', () => {
   })
 
   it('is over limits.fileSize: a client that asks first need not send it', async () => {
-    const app = await startApp({ config: { limits: { fileSize: 10 } } })
+    const app = await startApp({ config: { limits: { fileSize: '10B' } } })
     const headers = { Expect: '100-continue', 'Content-Length': 11 }
     const call = request(`${app.url}/upload/a.png`, { method: 'PUT', headers })
     call.on('continue', () => expect.fail('the body was asked for')).flushHeaders()
@@ -151,7 +151,7 @@ describe('a body that is no file', () => {
   })
 
   it('stands still: 408 and nothing stays behind', async () => {
-    const app = await startApp({ config: { limits: { bodyIdleMs: 300 } } })
+    const app = await startApp({ config: { limits: { bodyIdle: '300ms' } } })
     const headers = ['Content-Type: image/png', 'Content-Length: 9000000']
     expectFailure(
       await sendUpload(app.url, { headers, body: randomBytes(2_000_000) }),

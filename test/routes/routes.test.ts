@@ -284,7 +284,7 @@ describe('odd but valid HTTP:', () => {
     ['the form is larger than all its files may be', 413, FORM_HEADER, 32 * 1024 * 1024 + 11],
     ['the list is too large', 413, 'Content-Type: application/json', 101],
   ] as const)('a body is not asked for when %s', async ([, status, header, length = 100]) => {
-    const limits = { fileSize: 5, files: 2, jsonBody: 100 }
+    const limits = { fileSize: '5B', files: 2, jsonBody: '100B' }
     const app = await startApp({ config: { server: { key: KEY }, limits } })
     const head = `POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${header}`
     const answer = exchange(app.url, `${head}\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`)

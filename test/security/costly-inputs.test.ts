@@ -102,19 +102,22 @@ describe('attack: data: addresses that fill the store', () => {
   const headers = { 'Idempotency-Key': 'ten' }
 
   it('ten of 1 MB leave little, and every answer repeats them whole', async () => {
-    const app = await startApp({ config: { store: { path: 'store.db' } } })
+    const app = await startApp({ config: { database: { path: 'store.db' } } })
     const first = await post(`${app.url}/upload`, { body, headers })
     expect(first.items.map(item => item.origin)).toEqual(JSON.parse(body).list)
     expect((await post(`${app.url}/upload`, { body, headers })).items).toEqual(first.items)
     await app.server.stop()
     expect((await stat(join(app.directory, 'store.db'))).size).toBeLessThan(512 * 1024)
     const server = { port: Number(new URL(app.url).port) }
-    const next = await startApp({ config: { server, store: { path: 'store.db' } }, directory: app.directory })
+    const next = await startApp({
+      config: { server, database: { path: 'store.db' } },
+      directory: app.directory,
+    })
     expect((await post(`${next.url}/upload`, { body, headers })).items).toEqual(first.items)
   })
 
   it('nor does an answer that failed in part', async () => {
-    const app = await startApp({ config: { store: { path: 'store.db' } } })
+    const app = await startApp({ config: { database: { path: 'store.db' } } })
     const list = [...JSON.parse(body).list, `/none/${'y'.repeat(3000)}`]
     const again = { body: JSON.stringify({ list }), headers }
     const first = await post(`${app.url}/upload`, again)

@@ -37,8 +37,14 @@ function destinationsAt(origin: string, more: object = {}) {
 }
 const TYPES = Object.keys(destinationsAt(''))
 
-const startWith = (providers: object, deliveryTimeoutMs = 10_000) =>
-  startApp({ config: { providers, default: 'http', limits: { retries: 0, deliveryTimeoutMs } } })
+const startWith = (providers: object, destinationTimeoutMs = 10_000) =>
+  startApp({
+    config: {
+      providers,
+      default: 'http',
+      limits: { retries: 0, destinationTimeout: `${destinationTimeoutMs}ms` },
+    },
+  })
 
 const flooded: Socket[] = []
 

@@ -138,7 +138,7 @@ describe('attack: a form', () => {
 })
 
 it('attack: somebody asks for a stored file and never reads it', async () => {
-  const app = await startApp({ config: { limits: { bodyIdleMs: 300 } } })
+  const app = await startApp({ config: { limits: { bodyIdle: '300ms' } } })
   const body = formBody('b', [[part('a.bin'), Buffer.alloc(30 * 1024 * 1024, 'x')]])
   const answer = await sendUpload(app.url, { headers: [TYPE], body })
   const { hostname, port, pathname } = new URL(String(answer.result[0]))

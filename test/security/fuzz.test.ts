@@ -483,7 +483,7 @@ it('fuzz: a running server answers whatever comes over the wire, and goes on', {
     config: {
       // Nothing of what is made up here may be fetched or read.
       sources: { url: off, path: off, clipboard: off },
-      limits: { bodyIdleMs: 500, files: 5 },
+      limits: { bodyIdle: '500ms', files: 5 },
       providers: { local: { Default: { directory: 'stored', serve: true, durable: false } } },
     },
   })

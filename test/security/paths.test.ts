@@ -141,7 +141,7 @@ describe('attack: somebody asks for the files of the server itself', () => {
       config: {
         server: { key: '${file:key.txt}' },
         sources: { path: { roots: [directory] } },
-        store: { path: 'store.db' },
+        database: { path: 'store.db' },
         providers: {
           local: {
             Default: {
@@ -195,11 +195,11 @@ describe('attack: somebody asks for the files of the server itself', () => {
 
 it('attack: somebody asks for the store in use once a reload has named another one', async () => {
   const directory = await makeDirectory()
-  const config = { store: { path: 'first.db' } }
+  const config = { database: { path: 'first.db' } }
   const app = await startApp({ directory, config })
   expect((await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).status).toBe(200)
   const file = join(directory, 'second.json')
-  await writeFile(file, JSON.stringify({ store: { path: 'second.db' } }))
+  await writeFile(file, JSON.stringify({ database: { path: 'second.db' } }))
   const env = { XDG_DATA_HOME: join(directory, 'data') }
   await app.server.reload(await loadConfig({ env, platform: 'linux', cwd: directory, file }))
   for (const own of ['first.db', 'second.json', 'upload-server.json'])

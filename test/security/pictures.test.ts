@@ -107,7 +107,7 @@ it('a drawing that passes for a picture is not drawn, and two of them stop no up
 describe('pictures that would never be done', () => {
   it('are ended with their process, and whoever waits is answered in time', async context => {
     needsLinux(context, '/proc')
-    const server = await start({ format: 'avif', larger: true, timeoutMs: 3000 })
+    const server = await start({ format: 'avif', larger: true, timeout: '3s' })
     const slow = await neverDone()
     const begin = performance.now()
     const answers = await Promise.all([1, 2, 3, 4].map(n => server.store(`${n}.jpg`, slow)))

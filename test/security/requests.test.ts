@@ -132,7 +132,7 @@ describe('attack: lists that are held back fill the memory', () => {
   const MB = 1024 * 1024
   const config = {
     server: { key: 's3cr3t-k3y' },
-    limits: { memory: '2MB', jsonBody: '4MB', concurrentUploads: 1 },
+    limits: { memory: '2MB', jsonBody: '4MB', perDestination: { concurrent: 1 } },
   }
 
   /** A list that misses its last byte. */

@@ -166,7 +166,7 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
       maxFailures: 0,
     },
     log: { level: 'trace' },
-    limits: { retries: 0, deliveryTimeoutMs: 5000 },
+    limits: { retries: 0, destinationTimeout: '5000ms' },
     default: 'local/Default',
     providers: {
       local: {
@@ -624,7 +624,7 @@ it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse,
 it('the address of a database that does not answer shows no password', async () => {
   const directory = await makeDirectory()
   const url = `postgres://me:${encodeURIComponent(mark('pg'))}@127.0.0.1:1/db`
-  const config = { store: { driver: 'postgres', url }, log: { level: 'trace' } }
+  const config = { database: { driver: 'postgres', url }, log: { level: 'trace' } }
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
   await writeFile(join(directory, 'a.txt'), 'hello')
   const env = { DEBUG: '1' }

@@ -67,7 +67,7 @@ describe('attack: a server that is fetched from', () => {
       }
       socket.on('drain', flood).once('data', flood)
     })
-    const app = await startApp({ config: { sources: { url: { timeoutMs: 400 } } } })
+    const app = await startApp({ config: { sources: { url: { timeout: '400ms' } } } })
     expectFailure(await post(`${app.url}/upload`, list(server.origin)), 422, 'source_failed')
   })
 })

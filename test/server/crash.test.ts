@@ -112,7 +112,7 @@ describe('SIGTERM while a hook runs', () => {
     const place = directory ?? (await makeDirectory())
     const script = 'echo $$ >> runs; while [ -e slow ]; do sleep 0.02; done'
     const file = {
-      shutdown: { graceMs },
+      shutdown: { grace: `${graceMs}ms` },
       finalization: { hooks: [{ name: 'slow', command: ['sh', '-c', script] }] },
     }
     await writeFile(join(place, 'upload-server.json'), JSON.stringify(file))

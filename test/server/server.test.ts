@@ -344,9 +344,9 @@ describe('told to stop,', () => {
     expect(await readFile(stored, 'utf8')).toBe('the file')
   })
 
-  it('it refuses what is new when half of shutdown.graceMs is over', async () => {
+  it('it refuses what is new when half of shutdown.grace is over', async () => {
     const gate = await startGate()
-    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '6000' } })
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACE: '6000ms' } })
     const url = await server.url
     const { hostname, port } = new URL(url)
     const running = post(`${url}/upload`, list(gate.url))
@@ -400,9 +400,9 @@ describe('told to stop,', () => {
     expect(await server.exit).toBe(0)
   })
 
-  it('it ends with 1 when shutdown.graceMs runs out, and leaves no temporary file', async () => {
+  it('it ends with 1 when shutdown.grace runs out, and leaves no temporary file', async () => {
     const gate = await startGate()
-    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '300' } })
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACE: '300ms' } })
     const running = post(`${await server.url}/upload`, list(gate.url))
     const failed = expect(running).rejects.toThrow()
     await gate.reached(1)
@@ -411,7 +411,7 @@ describe('told to stop,', () => {
     await failed
     expect(parse(server).at(-1)).toMatchObject({
       level: 'error',
-      msg: expect.stringContaining('shutdown.graceMs'),
+      msg: expect.stringContaining('shutdown.grace'),
     })
     const left = await readdir(join(server.directory, 'upload-server'), {
       recursive: true,
@@ -438,7 +438,7 @@ describe('told to stop,', () => {
 
   it('a client in the middle of sending gets to read its refusal', async () => {
     const gate = await startGate()
-    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '8000' } })
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACE: '8000ms' } })
     const url = await server.url
     const { hostname, port } = new URL(url)
     const running = post(`${url}/upload`, list(gate.url))

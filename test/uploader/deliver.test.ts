@@ -367,7 +367,7 @@ it.each(['end', 'fail'] as const)(
     const { puts, deaf } = makeDeaf()
     const { deps, send, database } = await openProcess({ deaf }, { limits: { timeoutMs: 300, retries: 0 } })
     expect(keysOf(await send({ 'a.txt': 'one' }))).toEqual([
-      'Could not store "a.txt" at test/deaf within 0.3 s. Try again, or raise limits.deliveryTimeoutMs.',
+      'Could not store "a.txt" at test/deaf within 0.3 s. Try again, or raise limits.destinationTimeout.',
     ])
     const [late] = puts
     expect((await bytesOf(late!.object)).toString()).toBe('one')

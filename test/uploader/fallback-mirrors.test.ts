@@ -151,7 +151,7 @@ describe('a mirror', () => {
   }
 
   it.each(['a form', 'a URL'])('that hung blocked the healthy destination (%s)', async kind => {
-    const { main, copy, app } = await startWithCopy(false, {}, { concurrentUploads: 1 })
+    const { main, copy, app } = await startWithCopy(false, {}, { perDestination: { concurrent: 1 } })
     const gate = await startGate()
     gate.open()
     const ask = (name: string) =>

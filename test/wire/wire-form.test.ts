@@ -176,7 +176,7 @@ describe('POST /upload with a form that is refused', () => {
   })
 
   it('files over limits.fileSize alone: the others are stored', async () => {
-    const app = await startApp({ config: { limits: { fileSize: 5000 } } })
+    const app = await startApp({ config: { limits: { fileSize: '5000B' } } })
     const [first, exact, last] = [makePicture(), Buffer.alloc(5000, 'y'), makePicture()]
     const body = formBody(B, [
       filePart('1.png', first),

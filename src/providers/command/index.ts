@@ -1,4 +1,4 @@
-import { secret } from '../../options.ts'
+import { secret, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
 import { openCommands } from './target.ts'
@@ -27,13 +27,10 @@ const config = z.object({
     .record(z.string().regex(/^[A-Za-z_]\w*$/, 'is not a valid name of an environment variable'), secret())
     .default({})
     .describe('Environment variables for the programs, including secrets.'),
-  timeoutMs: z
-    .int()
-    .min(1)
-    .max(2 ** 31 - 1)
-    .default(120_000)
+  timeout: time()
+    .prefault('2m')
     .describe(
-      'Time limit for one run of a program. Milliseconds. After it, the program and its child processes are killed.',
+      'Time limit for one run of a program. After it, the program and its child processes are killed.',
     ),
 })
 
@@ -58,7 +55,7 @@ export const command = defineProvider({
       script: {
         command: ['/usr/local/bin/store-picture'],
         env: { TOKEN: 'PICTURES_TOKEN' },
-        timeoutMs: 30_000,
+        timeout: '30s',
       },
     },
     choices: [

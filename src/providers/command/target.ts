@@ -22,7 +22,8 @@ export interface CommandOptions {
   readonly remove?: readonly string[] | undefined
   readonly exists?: readonly string[] | undefined
   readonly env: Readonly<Record<string, string>>
-  readonly timeoutMs: number
+  /** Milliseconds. */
+  readonly timeout: number
 }
 
 /** Exit code of a transient failure (EX_TEMPFAIL of sysexits.h). */
@@ -38,7 +39,7 @@ export function openCommands(
   options: CommandOptions,
   { name, warn, outgoing, programFolder = '/' }: ProviderDeps,
 ): Target {
-  const { command, url, remove, exists, env, timeoutMs } = options
+  const { command, url, remove, exists, env, timeout } = options
   const mask = createMask(Object.values(env))
   const label = `command/${name}`
   if (url !== undefined && !/\{(?:key|sha256)\}/.test(url))
@@ -52,7 +53,7 @@ export function openCommands(
   ): Promise<ProgramEnd> {
     const filled = fillCommand(words, facts)
     const late = new Error('the time limit is reached')
-    const limit = beginTimeLimit(timeoutMs, signal, () => late)
+    const limit = beginTimeLimit(timeout, signal, () => late)
     const variables = { ...outgoing?.variables, ...variablesOf(facts), ...env }
     try {
       return await runProgram(filled, {
@@ -64,7 +65,7 @@ export function openCommands(
     } catch (error) {
       signal.throwIfAborted()
       if (error === late)
-        throw fail(words, `took longer than ${timeoutMs / 1000} s and was killed`, { retryable: true })
+        throw fail(words, `took longer than ${timeout / 1000} s and was killed`, { retryable: true })
       if (error instanceof UploadError) throw error
       const absence = describeAbsence(words, systemCode(error))
       if (absence !== undefined) throw fail(words, absence, { cause: error })

@@ -42,7 +42,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
   function translate(cause: unknown, name: string): unknown {
     if (signal.aborted && signal.reason !== late) return signal.reason
     if (signal.aborted) {
-      const message = `${name} could not be fetched within ${timeoutMs} ms. Check the URL, or raise sources.url.timeoutMs.`
+      const message = `${name} could not be fetched within ${timeoutMs} ms. Check the URL, or raise sources.url.timeout.`
       return new UploadError('source_failed', message, { cause })
     }
     if (cause instanceof UploadError) return cause
