@@ -9,7 +9,6 @@ import { readDuration, showDuration } from './times.ts'
 export type Mark = 'secret' | 'path' | 'file' | 'proxy' | 'time' | 'size'
 
 const marks = z.registry<{ is: Mark }>()
-const deprecations = z.registry<{ instead: string; until: string }>()
 
 /** A secret option. Its value is masked in the log, in messages and in `config show`. */
 export function secret(): z.ZodString {
@@ -132,50 +131,9 @@ function withUnit(
     .transform(text => read(text) ?? 0)
 }
 
-/**
- * Marks an option as deprecated. It still works, but the server logs its use at the start, and editors strike it through.
- *
- * @param instead what to do instead, as in `write "server.watch"`
- * @param until the major version that removes it
- */
-export function deprecated<T extends z.ZodType>(schema: T, instead: string, until: string): T {
-  deprecations.add(schema, { instead, until })
-  return schema
-}
-
-/**
- * A sentence for each deprecated option that is used.
- *
- * @param value the configuration as it was read, without defaults
- */
-export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): string[] {
-  const inner = unwrap(schema)
-  const found = deprecations.get(schema) ?? deprecations.get(inner)
-  if (found) return [`${path} is deprecated: ${found.instead} instead. Version ${found.until} removes it`]
-  if (Array.isArray(value)) {
-    if (!(inner instanceof z.ZodArray)) return []
-    return value.flatMap((item, index) => findDeprecated(elementOf(inner), item, `${path}[${index}]`))
-  }
-  if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap(([name, item]) => {
-    const member = memberOf(inner, name)
-    return member ? findDeprecated(member, item, path ? `${path}.${name}` : name) : []
-  })
-}
-
 /** The JSON Schema 2020-12 of the input, before defaults are applied. */
 export function toJsonSchema(schema: z.ZodType): object {
-  return z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-    override({ zodSchema, jsonSchema }) {
-      const found = deprecations.get(classic(zodSchema))
-      if (!found) return
-      jsonSchema.deprecated = true
-      jsonSchema.description =
-        `Deprecated: ${found.instead} instead. Version ${found.until} removes it. ${jsonSchema.description ?? ''}`.trim()
-    },
-  })
+  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
 }
 
 /** The URL of an outbound proxy, whose password is masked, or a keyword such as "none". */

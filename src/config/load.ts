@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
-import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths, showSize } from '../options.ts'
+import { collectMarked, type Mark, mapMarked, mapPaths, showSize } from '../options.ts'
 import { showDuration } from '../times.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { destinationSchema } from './destination.ts'
@@ -20,7 +20,6 @@ import {
   listNamed,
   readDestinations,
   secretsIn,
-  wholeSchema,
 } from './providers.ts'
 import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
@@ -97,8 +96,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   if (!settings || problems.length > 0)
     throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
 
-  const whole = await wholeSchema(Object.keys(value['providers'] ?? {}), plugins)
-  notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
+  notes.push(...warnOfProxies(settings))
 
   const files = [
     ...raw.files,

@@ -45,20 +45,13 @@ export const qiniu = defineVendor({
       .string()
       .optional()
       .describe('Region in PicGo\'s notation, such as "z0", "z1", "z2", "na0" or "as0".'),
-    url: z
-      .string()
-      .optional()
-      .describe(
-        'PicGo name for "urlPrefix": the domain bound to the bucket. "public" and "presigned" are accepted; write them as "linkType" instead.',
-      ),
+    url: z.string().optional().describe('PicGo name for "urlPrefix": the domain bound to the bucket.'),
     options: z.string().optional().describe('PicGo name for "urlSuffix", such as "?imageslim".'),
   },
   names: { accessKey: 'accessKeyId', secretKey: 'secretAccessKey', area: 'region', options: 'urlSuffix' },
   adapt({ ours, read, notes }) {
     const [area, url] = [read('area'), read('url')]
     if (area !== undefined) ours['region'] = REGIONS[area] ?? area
-    if (url === undefined || url === 'public' || url === 'presigned') return
-    ours['url'] = 'public'
-    ours['urlPrefix'] = toUrlPrefix(url, 'url', notes)
+    if (url !== undefined) ours['urlPrefix'] = toUrlPrefix(url, 'url', notes)
   },
 })

@@ -6,13 +6,13 @@ import { startProxy } from '../servers/proxy.ts'
 
 const OTHER_KEY = Buffer.alloc(64, 'another key').toString('base64')
 
-/** @param url `sas`: a private container whose blobs are read by signed URLs */
-async function startContract(url: 'public' | 'sas'): Promise<ContractSetup> {
+/** @param linkType `sas`: a private container whose blobs are read by signed URLs */
+async function startContract(linkType: 'public' | 'sas'): Promise<ContractSetup> {
   const azurite = await startAzurite()
   const proxy = await startProxy([azurite.port])
-  await azurite.createContainer('pictures', url === 'public' ? 'blob' : undefined)
+  await azurite.createContainer('pictures', linkType === 'public' ? 'blob' : undefined)
   const { account, accountKey } = azurite
-  const options = { account, container: 'pictures', accountKey, endpoint: azurite.url, url }
+  const options = { account, container: 'pictures', accountKey, endpoint: azurite.url, linkType }
   const openAt = (port: number) =>
     openHost(azure, { ...options, endpoint: `http://127.0.0.1:${port}/${account}` })
   return {

@@ -1,7 +1,7 @@
-import { deprecated, secret } from '../../options.ts'
+import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
+import { lifetime, secondsOf } from '../shared/lifetime.ts'
 import { locationAt } from '../shared/location.ts'
 import { findDoubledName, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { type AzureAccess, createContainer } from './container.ts'
@@ -13,8 +13,6 @@ const TEN_YEARS_S = 10 * 365 * 86_400
 /** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
 const header = () =>
   z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
-
-const linkType = () => z.enum(['public', 'sas'])
 
 const config = z.object({
   account: z
@@ -39,24 +37,15 @@ const config = z.object({
   urlPrefix: urlPrefix()
     .optional()
     .describe('Public base URL of the blobs, such as that of a CDN. Default: the URL of the container.'),
-  linkType: linkType()
-    .optional()
+  linkType: z
+    .enum(['public', 'sas'])
+    .default('public')
     .describe(
-      'Type of the returned URLs. "public" (default): plain URLs. "sas": signed URLs that expire, for a private container.',
+      'Type of the returned URLs. "public": plain URLs. "sas": signed URLs that expire, for a private container.',
     ),
-  url: deprecated(
-    linkType().optional().describe('The earlier name of `linkType`.'),
-    'write "linkType"',
-    '1.0',
-  ),
   sasFor: lifetime(60, TEN_YEARS_S)
     .optional()
     .describe('Lifetime of signed URLs, such as "12h". Default: "7d". Signing needs the account key.'),
-  sasForS: deprecated(
-    z.number().int().min(60).max(TEN_YEARS_S).optional().describe('Lifetime of signed URLs. Seconds.'),
-    'write "sasFor", such as "12h"',
-    '1.0',
-  ),
   cacheControl: header()
     .optional()
     .describe(
@@ -120,8 +109,7 @@ export const azure = defineProvider({
 })
 
 function validate(options: Options): string | undefined {
-  const { accountKey, sasToken, container, sasFor, sasForS } = options
-  const linkType = linkTypeOf(options)
+  const { accountKey, sasToken, container, linkType } = options
   if ((accountKey === undefined) === (sasToken === undefined)) return 'Set either "accountKey" or "sasToken".'
   if (accountKey !== undefined && !/^[A-Za-z0-9+/]{40,}={0,2}$/.test(accountKey))
     return '"accountKey" must be the Base64 access key that the portal shows, not a connection string.'
@@ -131,19 +119,12 @@ function validate(options: Options): string | undefined {
     return '"linkType": "sas" needs the "accountKey" to sign with.'
   if (container === '$web' && linkType === 'public' && options.urlPrefix === undefined)
     return '"urlPrefix" is required for "$web". Set it to the URL of the static website, which the portal shows.'
-  return (
-    (options.endpoint && findDoubledName(options.endpoint, 'container', container)) ??
-    findDisagreement('linkType', options.linkType, 'url', options.url) ??
-    findDisagreement('sasFor', secondsOf(sasFor), 'sasForS', sasForS)
-  )
+  return options.endpoint && findDoubledName(options.endpoint, 'container', container)
 }
 
-const linkTypeOf = ({ linkType, url }: Options) => linkType ?? url ?? 'public'
-
 function open(options: Options, { http }: Context): Target {
-  const { account, container: name, accountKey, sasToken, accessTier } = options
-  const linkType = linkTypeOf(options)
-  const sasForS = secondsOf(options.sasFor) ?? options.sasForS ?? 7 * 86_400
+  const { account, container: name, accountKey, sasToken, accessTier, linkType } = options
+  const sasForS = secondsOf(options.sasFor) ?? 7 * 86_400
   const endpoint = options.endpoint ?? `https://${account}.blob.core.windows.net`
   const address = joinUrl(endpoint, name)
   const publicUrl = options.urlPrefix ?? address

@@ -1,4 +1,4 @@
-import { deprecated, isPossibleHost, secret } from '../../options.ts'
+import { isPossibleHost, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { lifetime } from '../shared/lifetime.ts'
 import { urlPrefix, urlSuffix } from '../shared/public-url.ts'
@@ -31,8 +31,6 @@ const folder = () =>
     )
 
 const isDots = (segment: string): boolean => segment === '.' || segment === '..'
-
-const linkType = () => z.enum(['public', 'presigned'])
 
 /** Limit of Signature Version 4, in seconds. */
 export const MAX_PRESIGNED_S = 7 * 86_400
@@ -71,26 +69,17 @@ export const bucketOptions = {
   urlSuffix: urlSuffix()
     .optional()
     .describe('Text appended to every URL, such as "?x-oss-process=style/small".'),
-  linkType: linkType()
+  linkType: z
+    .enum(['public', 'presigned'])
     .optional()
     .describe(
       'Type of the returned URLs. "public" (default): plain URLs. "presigned": signed URLs that expire, for a private bucket.',
     ),
-  url: deprecated(
-    linkType().optional().describe('The earlier name of `linkType`.'),
-    'write "linkType"',
-    '1.0',
-  ),
   presignedFor: lifetime(1, MAX_PRESIGNED_S)
     .optional()
     .describe(
       'Lifetime of presigned URLs, such as "12h". At most and by default "7d". With temporary credentials, URLs expire with them.',
     ),
-  presignedForS: deprecated(
-    z.number().int().min(1).max(MAX_PRESIGNED_S).optional().describe('Lifetime of presigned URLs. Seconds.'),
-    'write "presignedFor", such as "12h"',
-    '1.0',
-  ),
   acl: z
     .enum([
       'private',

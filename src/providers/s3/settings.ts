@@ -1,4 +1,4 @@
-import { findDisagreement, secondsOf } from '../shared/lifetime.ts'
+import { secondsOf } from '../shared/lifetime.ts'
 import { encodeSegment, findDoubledName, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { MAX_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
@@ -93,12 +93,12 @@ function resolveSettings(options: S3Options): S3Settings | string {
     publicUrl,
     headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
-    presignedForS: secondsOf(options.presignedFor) ?? options.presignedForS ?? MAX_PRESIGNED_S,
+    presignedForS: secondsOf(options.presignedFor) ?? MAX_PRESIGNED_S,
     options,
   }
 }
 
-const linkTypeOf = ({ linkType, url }: S3Options) => linkType ?? url ?? 'public'
+const linkTypeOf = ({ linkType }: S3Options) => linkType ?? 'public'
 
 function headersOf(options: S3Options): Record<string, string> {
   const { cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } = options
@@ -143,11 +143,6 @@ function findMissing(
 }
 
 function findContradiction(options: S3Options, name: PresetName, preset: Preset): string | undefined {
-  const { linkType, url, presignedFor, presignedForS } = options
-  const disagreement =
-    findDisagreement('linkType', linkType, 'url', url) ??
-    findDisagreement('presignedFor', secondsOf(presignedFor), 'presignedForS', presignedForS)
-  if (disagreement !== undefined) return disagreement
   for (const option of preset.without ?? []) {
     if (options[option] !== undefined) return `"${option}" is not supported by ${name}. Remove it.`
   }

@@ -20,18 +20,3 @@ export function secondsOf(text: string | undefined): number | undefined {
   const ms = readDuration(text ?? '')
   return ms === undefined ? undefined : ms / 1000
 }
-
-/**
- * Returns a sentence if an option has different values under its name and its deprecated name.
- *
- * @param value value under the current name. Undefined: not set
- */
-export function findDisagreement<T extends string | number>(
-  name: string,
-  value: T | undefined,
-  oldName: string,
-  oldValue: T | undefined,
-): string | undefined {
-  if (value === undefined || oldValue === undefined || value === oldValue) return undefined
-  return `"${oldName}" is the deprecated name of "${name}", and the two differ: remove "${oldName}".`
-}

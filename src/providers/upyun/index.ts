@@ -1,8 +1,8 @@
-import { deprecated, secret } from '../../options.ts'
+import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { showDuration } from '../../times.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
+import { lifetime, secondsOf } from '../shared/lifetime.ts'
 import { readAddress, readPathTemplate, readTextOption } from '../shared/picgo-options.ts'
 import { findDoubledName, joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { createBucket } from './bucket.ts'
@@ -36,11 +36,6 @@ const config = z.object({
   antiLeechFor: lifetime(1, TEN_YEARS_S)
     .optional()
     .describe('Lifetime of URLs with a token, such as "1h". Default: "30m".'),
-  antiLeechForS: deprecated(
-    z.number().int().min(1).optional().describe('Lifetime of URLs with a token. Seconds.'),
-    'write "antiLeechFor", such as "1h"',
-    '1.0',
-  ),
 })
 
 /** Upyun (又拍云) through its REST API. Its S3 API is a preset of "s3". */
@@ -77,9 +72,7 @@ export const upyun = defineProvider({
     ],
   },
   config,
-  validate: ({ endpoint, bucket, antiLeechFor, antiLeechForS }) =>
-    findDoubledName(endpoint, 'bucket', bucket) ??
-    findDisagreement('antiLeechFor', secondsOf(antiLeechFor), 'antiLeechForS', antiLeechForS),
+  validate: ({ endpoint, bucket }) => findDoubledName(endpoint, 'bucket', bucket),
   open,
   fromPicGo,
 })
@@ -88,7 +81,7 @@ function open(options: z.output<typeof config>, { http }: Context): Target {
   const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, http)
 
   const { antiLeechToken: token } = options
-  const lifetimeS = secondsOf(options.antiLeechFor) ?? options.antiLeechForS ?? 1800
+  const lifetimeS = secondsOf(options.antiLeechFor) ?? 1800
 
   function urlOf(key: string, forS = lifetimeS): string {
     const url = joinUrl(options.urlPrefix, key) + (options.urlSuffix ?? '')

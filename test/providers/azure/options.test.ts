@@ -44,7 +44,7 @@ describe('the options', () => {
     [{ cacheControl: 'a\r\nb: c' }, 'printable ASCII'],
     [{ contentDisposition: ' inline' }, 'printable ASCII'],
     [{ sasFor: '1s' }, '60 to 315360000 s'],
-    [{ sasForS: 1 }, 'Too small'],
+    [{ sasFor: '1s' }, 'must be a time'],
   ])('do not fit: %j', (more, problem) => {
     expect(problemOf(more)).toContain(problem)
   })

@@ -144,7 +144,6 @@ describe("PicGo's options for qiniu", () => {
       accessKeyId: 'AK',
       secretAccessKey: 'the secret',
       bucket: 'pics',
-      url: 'public',
       urlPrefix: 'http://img.example.com',
       region: 'cn-south-1',
       urlSuffix: '?imageslim',
