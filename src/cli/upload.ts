@@ -270,8 +270,9 @@ function sayWhatIsMissing(
   const { stripComponents, tokenFrom, retryMaxTime, wait, job, githubOutput, githubSummary } = options
   const given = {
     config,
-    picbed,
-    'config-name': configName,
+    destination: picbed && configName && `${picbed}/${configName}`,
+    picbed: configName ? undefined : picbed,
+    'config-name': picbed ? undefined : configName,
     path,
     expires,
     'keep-folders': keepFolders,

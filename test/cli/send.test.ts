@@ -127,6 +127,8 @@ describe('upload --server', () => {
     expect(await send(app.url, args)).toMatchObject({ code: 0, stdout: 'https://two.example/a.txt\n' })
     const whole = await send(app.url, ['--destination', 'local/two', 'b.txt'])
     expect(whole).toMatchObject({ code: 0, stdout: 'https://two.example/b.txt\n' })
+    const { stderr: advice } = await send(app.url, ['--destination', 'local/nope', 'a.txt'])
+    expect(advice).toContain('--destination local/nope')
     const { code, stdout, stderr } = await send(app.url, ['--config-name', 'three', 'a.txt', 'b.txt'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr.match(/No provider has a destination "three"/g)).toHaveLength(2)

@@ -328,7 +328,7 @@ describe('what upload cannot store', () => {
     const { code, stderr } = await upload(args, cwd)
     expect(code).toBe(3)
     const [, line = ''] = /Try again: upload-server (.+)$/m.exec(stderr) ?? []
-    expect(line).toBe('upload --picbed local --config-name two --format html -- -x')
+    expect(line).toBe('upload --destination local/two --format html -- -x')
     await writeFile(join(cwd, '-x'), 'x')
     expect((await runShell(`upload_server ${line} 2>/dev/null`, { cwd })).stdout).toBe(
       `<a href="${PREFIX}/two/-x.txt">-x</a>\n`,

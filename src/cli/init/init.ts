@@ -105,6 +105,8 @@ function describeNextSteps(
   { platform }: Terminal,
 ): string {
   const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
+  // An editor runs the command in another working directory.
+  const flagOfEditor = flag && ` --config ${quote(file, platform)}`
   const key =
     settings.server?.key === undefined
       ? ''
@@ -120,7 +122,7 @@ function describeNextSteps(
   upload-server upload${flag} FILE  uploads a file without the server
 
 Editor settings:
-${describeEditors(settings, flag, platform)}${key}${local}`
+${describeEditors(settings, flagOfEditor, platform)}${key}${local}`
 }
 
 /** Checks before any question that the file does not exist yet and that its directory is writable. */
