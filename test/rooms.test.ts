@@ -33,7 +33,7 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   client: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'page'],
   // Both wings meet here, and nowhere else.
   cli: [
-    ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
+    ...['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'store', 'providers', 'uploader'],
     ...['config', 'page', 'server', 'client'],
   ],
 }

@@ -8,6 +8,7 @@ import { type Command, InvalidArgumentError, Option } from '../packages/commande
 import { readFolder } from '../payload/folder.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/destinations.ts'
 import { findTokenFault, parseCount, parseDuration } from './command.ts'
+import type { DesktopOptions } from './desktop.ts'
 import type { CommonOptions } from './terminal.ts'
 
 /** Earlier spellings, which are still accepted. */
@@ -24,6 +25,7 @@ export interface UploadOptions
   extends CommonOptions,
     ReportOptions,
     CommentOptions,
+    DesktopOptions,
     ChoiceAsSent,
     Omit<EntryOptions, 'isLiteral'>,
     DeprecatedOptions,

@@ -19,6 +19,7 @@ import {
   tokenFromOption,
 } from './command.ts'
 import { addCommentOptions } from './comment.ts'
+import { notifyOf, tellDesktop } from './desktop.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { startProgress } from './progress.ts'
 import { commandFor, describeUnreachable, pendingOf, sayFinish, sayRepeat } from './repeat.ts'
@@ -70,6 +71,8 @@ export function register(program: Command, terminal: Terminal): void {
     .addOption(
       new Option('--format <format>', 'what to print on standard output').choices(FORMATS).default('url'),
     )
+    .option('--copy', 'copy the links to the clipboard')
+    .option('--notify', 'show a desktop notification with the result')
     .option('-q, --quiet', 'print no line per file on standard error, only failures')
     .option('--soft-fail', 'exit with 0 even if files could not be stored')
     .optionsGroup('Reports:')
@@ -123,7 +126,7 @@ export function register(program: Command, terminal: Terminal): void {
 Examples:
   upload-server upload *.png                 one link per line, in the same order
   upload-server upload                       the image in the clipboard
-  grim - | upload-server upload - --name screen.png
+  grim - | upload-server upload - --name screen.png --copy --notify
   upload-server upload a.png --format markdown --destination s3/blog
   upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'
   upload-server upload --server https://img.example.com --token-from github-actions shots/
@@ -168,6 +171,7 @@ async function upload(
     }
     return await uploadAll(entries, options, terminal, signal)
   } catch (error) {
+    if (given.notify) await notifyOf('The upload failed', messageOf(error), terminal)
     if (!(error instanceof UsageError)) throw error
     terminal.note(terminal.mask(error.message))
     return EXIT.usage
@@ -240,6 +244,7 @@ async function uploadAll(
   const unwritten = await writeReports(reports, results, performance.now() - begun)
   sayWhatIsMissing(results, entries, options, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, options, terminal))
+  await tellDesktop(results, options, terminal)
   const isTold = await comment.tell(results, before, signal)
   for (const message of unwritten) terminal.note(message)
   const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
@@ -268,6 +273,7 @@ function sayWhatIsMissing(
         .map(({ name }) => name)
   const { config, server, key, picbed, configName, path, expires, keepFolders, format, name } = options
   const { stripComponents, tokenFrom, retryMaxTime, wait, job, githubOutput, githubSummary } = options
+  const { copy, notify } = options
   const given = {
     config,
     destination: picbed && configName && `${picbed}/${configName}`,
@@ -287,6 +293,8 @@ function sayWhatIsMissing(
     job,
     'github-output': githubOutput,
     'github-summary': githubSummary,
+    copy,
+    notify,
   }
   const line = commandFor('upload', again, given, terminal)
   const advice = isClipboard || again.length > 0 ? sayRepeat(line) : ''

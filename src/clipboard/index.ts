@@ -62,6 +62,6 @@ function chooseReaders(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): Clipb
   )
 }
 
-function isWsl(env: NodeJS.ProcessEnv): boolean {
+export function isWsl(env: Readonly<Record<string, string | undefined>>): boolean {
   return Boolean(env['WSL_DISTRO_NAME']) || /microsoft/i.test(release())
 }
