@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { messageOf, systemCode, UploadError } from './errors.ts'
+import { messageOf, systemCode } from './errors.ts'
+import { Problem } from './problem.ts'
 
 /** Bytes of known length, which can be read as often as needed. */
 export interface Body {
@@ -9,7 +10,7 @@ export interface Body {
   /**
    * Reads all bytes. A chunk is valid until the next one is requested. Ends with the reason of the signal.
    *
-   * @throws UploadError `destination_failed` if they can't be read
+   * @throws Problem if they can't be read
    */
   read(signal: AbortSignal): AsyncGenerator<Buffer>
 }
@@ -64,8 +65,10 @@ export function inFile(path: string, size: number): Content {
 async function* readFile(path: string, { start, end }: Range, signal: AbortSignal): AsyncGenerator<Buffer> {
   const fail = (error: unknown): never => {
     const reason = systemCode(error) ?? messageOf(error)
-    const message = `its temporary file could not be read on this server (${reason}). Send it again`
-    throw new UploadError('destination_failed', message, { cause: error })
+    throw new Problem(`its temporary file could not be read on this server (${reason})`, {
+      advice: 'Send it again.',
+      cause: error,
+    })
   }
   signal.throwIfAborted()
   const file = await open(path).catch(fail)
@@ -99,9 +102,8 @@ async function* readFile(path: string, { start, end }: Range, signal: AbortSigna
 }
 
 /** The error for a body that has other than `size` bytes. */
-export function wrongSize(): UploadError {
-  const message = 'it does not have the size that was announced. Try again'
-  return new UploadError('destination_failed', message, { retryable: true })
+export function wrongSize(): Problem {
+  return new Problem('it does not have the size that was announced', { retryable: true })
 }
 
 /** Reads a body in chunks that stay valid, for libraries that keep them. @throws `wrongSize` */

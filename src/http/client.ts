@@ -1,23 +1,10 @@
-import { isUtf8 } from 'node:buffer'
 import type { Body } from '../body.ts'
-import { UploadError } from '../errors.ts'
-import { hideSignatures } from '../mask.ts'
+import { type ErrorCode, UploadError } from '../errors.ts'
+import { Problem } from '../problem.ts'
 import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
+import { decodeHeader, excerpt } from './excerpt.ts'
 import { endpointOf, exchange, type RawReply } from './exchange.ts'
-import {
-  explainNetwork,
-  isNoTls,
-  isTransientStatus,
-  isUntrusted,
-  networkCodeOf,
-  parseRetryAfter,
-} from './network.ts'
-import { explainProxy } from './proxy/failure.ts'
-
-/** Length of a response that is searched for a message, in characters. Pages begin with scripts and styles. */
-const EXCERPTED_CHARACTERS = 64 * 1024
-/** Maximum length of a response in an error message, in characters. */
-const EXCERPT_CHARACTERS = 256
+import { connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
 
 export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
@@ -29,8 +16,16 @@ export interface HttpRequest {
   readonly accept?: (status: number) => boolean
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number
-  /** Extracts the reason from an error response. Default: its text. */
-  readonly explain?: (refusal: HttpReply) => string | undefined
+  /** Finds the reason in an error response, and what to do. Default: its text. */
+  readonly explain?: (refusal: HttpReply) => Refusal | undefined
+}
+
+/** Why a server rejected a request. */
+export interface Refusal {
+  readonly reason: string
+  /** Default: depends on the status. */
+  readonly advice?: string | undefined
+  readonly code?: ErrorCode
 }
 
 export interface HttpReply {
@@ -40,13 +35,13 @@ export interface HttpReply {
   readonly text: string
   /** The bytes that `text` was decoded from. */
   readonly bytes: Buffer
-  /** @throws UploadError `destination_failed` if the response is not JSON */
+  /** @throws Problem if the response is not JSON */
   json(): unknown
 }
 
 /** Sends requests over persistent connections. */
 export interface HttpClient {
-  /** @throws UploadError `destination_failed`, retryable for transient statuses and network failures */
+  /** @throws Problem, retryable for transient statuses and network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
@@ -61,7 +56,7 @@ export function createHttpClient(settings: HttpSettings): HttpClient & { close()
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
     const read = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
-    if (!accept(status)) throw statusFailure(read, request.explain?.(read) ?? text, url)
+    if (!accept(status)) throw statusProblem(read, request.explain?.(read) ?? { reason: text }, url)
     return read
   }
 
@@ -80,8 +75,8 @@ async function sendOnce(
 ): Promise<RawReply> {
   const { method, body: content, maxReplyBytes } = request
   if (url.username !== '' || url.password !== '') {
-    const message = `${url.host} was not contacted: the URL must not contain a user name or a password. Remove them.`
-    throw new UploadError('destination_failed', message)
+    const why = `${url.host} was not contacted: the URL must not contain a user name or a password`
+    throw new Problem(why, { advice: 'Remove them.' })
   }
   signal.throwIfAborted()
   const body = typeof content === 'string' ? Buffer.from(content) : content
@@ -93,7 +88,7 @@ async function sendOnce(
   } catch (error) {
     signal.throwIfAborted()
     // An UploadError comes from the body or a proxy, anything else from the connection.
-    throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
+    throw error instanceof UploadError ? error : connectionProblem(error, `${url.host} can't be reached`)
   }
 }
 
@@ -126,12 +121,6 @@ function hideSent(text: string, headers: HttpRequest['headers'] = {}): string {
     .reduce((hidden, word) => hidden.replaceAll(word, '[secret]'), text)
 }
 
-/** Decodes a header of a response. Node reads Latin-1, but servers that send other characters usually write UTF-8. */
-export function decodeHeader(value: string): string {
-  const bytes = Buffer.from(value, 'latin1')
-  return isUtf8(bytes) ? bytes.toString() : value
-}
-
 /** Methods whose requests have no body by default (RFC 9110, section 8.6). */
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
@@ -139,63 +128,31 @@ function parse(text: string, url: URL): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new UploadError(
-      'destination_failed',
-      `${url.host} returned a response that is not JSON: ${excerpt(text)}`,
-    )
+    throw new Problem(`${url.host} returned a response that is not JSON: ${excerpt(text)}`)
   }
 }
 
-/** Returns the beginning of a response as one line, without markup, URL schemes and signatures of our credentials. */
-export function excerpt(text: string): string {
-  const plain = hideSignatures(text.slice(0, EXCERPTED_CHARACTERS))
-    .replace(/<(script|style)[\s\S]*?(?:<\/\1>|$)/gi, ' ')
-    .replace(/<[^<>]*>/g, ' ')
-    .replace(/https?:\/\//gi, '')
-    .replace(/\s+/g, ' ')
-    .trim()
-  if (plain === '') return '(nothing)'
-  return plain.length > EXCERPT_CHARACTERS ? `${cutShort(plain)}…` : plain
+/** Reasons and advice for statuses in general. */
+const STATUSES: Readonly<Record<number, readonly [reason: string, advice?: string]>> = {
+  401: ['the credentials are wrong or expired'],
+  403: ['the credentials lack permission'],
+  404: ['not found'],
+  413: ['the file is too large', 'Send a smaller file.'],
+  429: ['too many requests'],
 }
+const REDIRECT = ['a redirect', 'Use the final URL.'] as const
+const OTHER_SERVICE = ['not the expected service', 'Check the URL, and any proxy in between.'] as const
 
-/** Truncates at the end of a word, because a mask does not recognize the beginning of a secret. */
-function cutShort(text: string): string {
-  const head = text.slice(0, EXCERPT_CHARACTERS)
-  const words = head.replace(/(?<!\S)\S*$/, '')
-  return words.length > EXCERPT_CHARACTERS / 2 ? words.trimEnd() : head.replace(/(?<![^"',;])[^"',;]*$/, '')
-}
-
-function statusFailure({ status, headers }: HttpReply, text: string, url: URL): UploadError {
-  const where = headers['location']
-  const said =
-    status >= 300 && status < 400 && where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(text)
+function statusProblem({ status, headers }: HttpReply, refusal: Refusal, url: URL): Problem {
+  const isRedirect = status >= 300 && status < 400
+  const [meaning, advice] = STATUSES[status] ?? (isRedirect ? REDIRECT : status < 300 ? OTHER_SERVICE : [])
+  const where = isRedirect && headers['location']
+  const said = where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(refusal.reason)
   const retryAfterS = parseRetryAfter(headers['retry-after'])
-  return new UploadError('destination_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
+  return new Problem(`${url.host} returned ${status}${meaning ? ` (${meaning})` : ''}: ${said}`, {
+    advice: refusal.advice ?? advice,
+    ...(refusal.code && { code: refusal.code }),
     retryable: isTransientStatus(status),
     ...(retryAfterS !== undefined && { retryAfterS }),
-  })
-}
-
-function hintOf(status: number): string {
-  if (status === 401) return ' (the credentials are wrong or expired)'
-  if (status === 403) return ' (the credentials lack permission)'
-  if (status === 404) return ' (not found: check the configuration)'
-  if (status === 413) return ' (the file is too large)'
-  if (status === 429) return ' (too many requests)'
-  if (status >= 300 && status < 400) return ' (a redirect: use the final URL)'
-  if (status < 300) return ' (not the expected service: check its URL)'
-  return ''
-}
-
-function networkFailure(error: unknown, url: URL): UploadError {
-  const code = networkCodeOf(error)
-  const reason = isUntrusted(code)
-    ? `its certificate is not trusted (${code}); set caFile if it is issued by your own CA`
-    : isNoTls(code)
-      ? `the TLS handshake failed (${code}); use http instead of https if the server does not use TLS`
-      : (explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed'))
-  return new UploadError('destination_failed', `${url.host} can't be reached: ${reason}.`, {
-    cause: error,
-    retryable: !isUntrusted(code) && !isNoTls(code) && code !== 'ENOTFOUND',
   })
 }

@@ -7,8 +7,8 @@ import {
 import { request as httpsRequest } from 'node:https'
 import { promisify } from 'node:util'
 import { type Body, wrongSize } from '../body.ts'
-import { UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
+import { Problem } from '../problem.ts'
 import type { HttpWay } from './agents.ts'
 import { percentDecode } from './percent-decode.ts'
 import { loginHeaders } from './proxy/address.ts'
@@ -140,7 +140,7 @@ export function exchange(
 /**
  * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
  *
- * @throws UploadError `destination_failed`
+ * @throws Problem
  */
 async function decompress(
   bytes: Buffer,
@@ -163,8 +163,10 @@ async function decompress(
   } catch (error) {
     cause = error
   }
-  const message = `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed. Turn off compression at the server or its proxy.`
-  throw new UploadError('destination_failed', message, { cause })
+  throw new Problem(
+    `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`,
+    { advice: 'Turn off compression at the server or its proxy.', cause },
+  )
 }
 
 /**

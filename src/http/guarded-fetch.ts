@@ -147,8 +147,8 @@ async function get(
       throw new UploadError('source_forbidden', message, { cause })
     }
     const known = [failure, cause].find(error => error instanceof UploadError)
-    const reason = known?.message ?? describeFailure(failure ?? cause)
-    throw new UploadError('source_failed', `${name} could not be fetched: ${reason}.`, { cause })
+    const reason = known?.message ?? `${describeFailure(failure ?? cause)}.`
+    throw new UploadError('source_failed', `${name} could not be fetched: ${reason}`, { cause })
   }
 }
 

@@ -1,4 +1,6 @@
 import { systemCode } from '../errors.ts'
+import { Problem } from '../problem.ts'
+import { excerpt } from './excerpt.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'its hostname does not exist',
@@ -47,6 +49,37 @@ export function isUntrusted(code: string): boolean {
 /** Returns whether an error code means that the TLS handshake failed. */
 export function isNoTls(code: string): boolean {
   return code === 'EPROTO' || /^ERR_SSL/.test(code)
+}
+
+/** What to do about a failed connection, where the general advice does not fit. */
+export interface ConnectionAdvice {
+  readonly untrusted?: string
+  readonly noTls?: string
+}
+
+/**
+ * The problem of a connection that can't be opened or breaks. This is the only place that explains one.
+ *
+ * @param what the beginning of the sentence, such as `example.com can't be reached`
+ */
+export function connectionProblem(error: unknown, what: string, advice: ConnectionAdvice = {}): Problem {
+  const code = networkCodeOf(error)
+  const fail = (why: string, advice?: string, retryable = false) =>
+    new Problem(`${what}: ${why}`, { advice, retryable, cause: error })
+  if (isUntrusted(code))
+    return fail(
+      `its certificate is not trusted (${code})`,
+      advice.untrusted ?? 'Set "caFile" if it is issued by your own CA.',
+    )
+  if (isNoTls(code))
+    return fail(
+      `the TLS handshake failed (${code})`,
+      advice.noTls ?? 'Use http instead of https if the server does not use TLS.',
+    )
+  if (code.startsWith('HPE_')) return fail(`its response is not valid HTTP (${code})`, undefined, true)
+  const why =
+    explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed')
+  return fail(why, undefined, code !== 'ENOTFOUND')
 }
 
 /** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import { decodeText } from '../decode-text.ts'
-import { systemCode, UploadError } from '../errors.ts'
+import { systemCode } from '../errors.ts'
+import { Problem } from '../problem.ts'
 
 /**
  * Whom a TLS client trusts: the usual authorities, and those of the given files. Made once for many connections, since
@@ -9,7 +10,7 @@ import { systemCode, UploadError } from '../errors.ts'
  *
  * @param files PEM certificates by the names of their settings
  * @returns undefined when there is no file: Node's own is as good then
- * @throws UploadError `destination_failed`, whose message is the end of a sentence
+ * @throws Problem
  */
 export async function readTrust(
   files: Readonly<Record<string, string | undefined>>,
@@ -23,7 +24,7 @@ export async function readTrust(
       own.push(text)
     } catch (cause) {
       const reason = systemCode(cause) ?? 'it contains no PEM certificate'
-      throw new UploadError('destination_failed', `"${setting}" cannot be read (${reason})`, { cause })
+      throw new Problem(`"${setting}" cannot be read (${reason})`, { cause })
     }
   }
   return own.length === 0 ? undefined : createSecureContext({ ca: [...rootCertificates, ...own] })

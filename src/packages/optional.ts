@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { UploadError } from '../errors.ts'
+import { Problem } from '../problem.ts'
 
 /** Packages for this platform that another one needs, which `--omit=optional` leaves out. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
@@ -17,7 +17,7 @@ export function installCommand(name: string): string {
  * Loads a package that npm may have left out (`npm install --omit=optional`).
  *
  * @param load imports the package by a literal name, so that its types are known
- * @throws UploadError `destination_failed`, whose message is the end of a sentence and says what to install
+ * @throws Problem that says what to install
  */
 export async function importOptional<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
@@ -25,11 +25,10 @@ export async function importOptional<T>(name: string, load: () => Promise<T>): P
   } catch (error) {
     const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
     if (!isMissing) throw error
-    throw new UploadError(
-      'destination_failed',
-      `it needs the package "${name}", which is not installed. Run "${installCommand(name)}" where upload-server is installed`,
-      { cause: error },
-    )
+    throw new Problem(`it needs the package "${name}", which is not installed`, {
+      advice: `Run "${installCommand(name)}" where upload-server is installed.`,
+      cause: error,
+    })
   }
 }
 

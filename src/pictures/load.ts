@@ -1,6 +1,7 @@
 import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { importOptional } from '../packages/optional.ts'
+import { Problem } from '../problem.ts'
 import { LOADERS } from './job.ts'
 
 export type SharpModule = typeof import('sharp').default
@@ -33,8 +34,8 @@ export async function loadLibrary<T>(name: string, load: () => Promise<T>): Prom
   try {
     return await importOptional(name, load)
   } catch (error) {
-    if (!(error instanceof UploadError)) throw error
+    if (!(error instanceof Problem)) throw error
     const { message, cause } = error
-    throw new UploadError('destination_failed', `The server can't process images: ${message}.`, { cause })
+    throw new UploadError('destination_failed', `The server can't process images: ${message}`, { cause })
   }
 }

@@ -178,7 +178,7 @@ export async function putTogether(
 
 export async function expectKeyRefused(target: Target, key: string): Promise<void> {
   const { signal } = new AbortController()
-  const refusal = { code: 'destination_failed', message: expect.stringContaining('cannot be stored') }
+  const refusal = { code: 'destination_failed', message: expect.stringContaining('object key is invalid') }
   await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
   if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
   if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)

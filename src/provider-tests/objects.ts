@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { inFile, inMemory, type Range, readAll } from '../body.ts'
-import { UploadError } from '../errors.ts'
+import { Problem } from '../problem.ts'
 import type { UploadObject } from '../providers/contract.ts'
 
 export const MIB = 1024 * 1024
@@ -88,7 +88,9 @@ export function stallingObject(key: string, onStall: () => void): UploadObject {
 /** Makes an object of 8 MiB that can't be read after the first MiB. */
 export function tearingObject(key: string): UploadObject {
   return interruptedObject(key, 8 * MIB, async () => {
-    throw new UploadError('destination_failed', 'its temporary file could not be read on this server (EIO)')
+    throw new Problem('its temporary file could not be read on this server (EIO)', {
+      advice: 'Send it again.',
+    })
   })
 }
 

@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto'
-import { UploadError } from '../errors.ts'
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
-import { excerpt, type HttpClient } from '../http/client.ts'
+import type { HttpClient } from '../http/client.ts'
+import { excerpt } from '../http/excerpt.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
+import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target } from './contract.ts'
 import { bucketOptions, s3Options } from './s3/options.ts'
 import { requireSettings } from './s3/settings.ts'
@@ -93,7 +94,9 @@ function open(options: Options, context: Context): Target {
     const { Credentials, ExpiredAt, Buckets } = await requestKeys(context.http, options, signal)
     const bucket = Buckets.find(one => one.name === options.bucket)
     if (!bucket)
-      throw failure(`DogeCloud has no storage space "${options.bucket}" for this access key. Check "bucket".`)
+      throw new Problem(`DogeCloud has no storage space "${options.bucket}" for this access key`, {
+        advice: 'Check "bucket".',
+      })
     const { urlPrefix, urlSuffix, path, cacheControl } = options
     const { accessKeyId, secretAccessKey, sessionToken } = Credentials
     context.learn?.([secretAccessKey, sessionToken])
@@ -142,7 +145,7 @@ function open(options: Options, context: Context): Target {
       const { target, endsAt } = await current(signal)
       const leftS = Math.floor((endsAt - Date.now()) / 1000)
       const signed = await target.sign?.(key, method, Math.min(mostS, leftS), signal)
-      if (!signed) throw failure('DogeCloud does not support signed URLs.')
+      if (!signed) throw new Problem('DogeCloud does not support signed URLs')
       return signed
     },
     async close() {
@@ -172,16 +175,15 @@ async function requestKeys(
   )
   const { success, data: issued } = answer.safeParse(reply.text.startsWith('{') ? reply.json() : undefined)
   if (!success)
-    throw failure(
-      'The response to the request for temporary access keys is not from DogeCloud. Check "apiUrl".',
-    )
+    throw new Problem('the response to the request for temporary access keys is not from DogeCloud', {
+      advice: 'Check "apiUrl".',
+    })
   if (issued.code !== 200 || !issued.data) {
-    const message = `DogeCloud issued no temporary access keys: ${excerpt(issued.msg ?? 'no reason given')} (${issued.code}).`
-    throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, issued.code >= 500)
+    const why = `DogeCloud issued no temporary access keys: ${excerpt(issued.msg ?? 'no reason given')} (${issued.code})`
+    throw new Problem(why, {
+      advice: 'Check "accessKey", "secretKey" and "bucket".',
+      retryable: issued.code >= 500,
+    })
   }
   return issued.data
-}
-
-function failure(message: string, retryable = false): UploadError {
-  return new UploadError('destination_failed', message, { retryable })
 }

@@ -1,8 +1,8 @@
-import { messageOf, systemCode, UploadError } from '../errors.ts'
+import { messageOf, systemCode } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { retry } from '../flow/retry.ts'
 import { createSlots } from '../flow/slots.ts'
-import { excerpt } from '../http/client.ts'
+import { excerpt } from '../http/excerpt.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -14,6 +14,7 @@ import {
 } from '../http/network.ts'
 import { localPath, ownFile, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
+import { Problem } from '../problem.ts'
 import { defineProvider, type Provider } from './contract.ts'
 import { createHost, findDescriptionFault, httpAddress, literal } from './shared/form-host/index.ts'
 import { createPathQueue } from './shared/path-queue.ts'
@@ -38,8 +39,9 @@ import {
   temporaryPath,
 } from './shared/remote-path.ts'
 
-export type { ErrorCode, UploadErrorOptions } from '../errors.ts'
+export type { ErrorCode } from '../errors.ts'
 export type { HttpClient, HttpReply, HttpRequest } from '../http/client.ts'
+export type { ProblemOptions } from '../problem.ts'
 export type {
   About,
   InitChoice,
@@ -65,7 +67,7 @@ export const kit = Object.freeze({
   secret,
   localPath,
   ownFile,
-  UploadError,
+  Problem,
   messageOf,
   http: Object.freeze({
     address: httpAddress,

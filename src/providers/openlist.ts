@@ -1,8 +1,9 @@
-import { UploadError } from '../errors.ts'
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
-import { excerpt, type HttpRequest } from '../http/client.ts'
+import type { HttpRequest } from '../http/client.ts'
+import { excerpt } from '../http/excerpt.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
+import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target, type UploadObject } from './contract.ts'
 import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
@@ -150,14 +151,16 @@ function asJson(path: string, content: object): ApiRequest {
 
 function expectDone({ code, message, data }: OpenListReply, host: string, what: string): unknown {
   if (code === 200) return data
-  const hint = code === 401 ? ' Check "token", or "username" and "password".' : ''
-  throw failure(`${host} did not ${what}: ${excerpt(message)} (${code}).${hint}`, code === 429 || code >= 500)
+  throw new Problem(`${host} did not ${what}: ${excerpt(message)} (${code})`, {
+    advice: code === 401 ? 'Check "token", or "username" and "password".' : undefined,
+    retryable: code === 429 || code >= 500,
+  })
 }
 
 function read<T>(schema: z.ZodType<T>, data: unknown, host: string): T {
   const parsed = schema.safeParse(data)
   if (parsed.success) return parsed.data
-  throw failure(`${host} did not return a response of OpenList. Check "url".`)
+  throw new Problem(`${host} did not return a response of OpenList`, { advice: 'Check "url".' })
 }
 
 function open(options: Options, context: Context): Target {
@@ -173,16 +176,16 @@ function open(options: Options, context: Context): Target {
     const reply = await api.ask({ method: 'GET', path: '/api/me' }, signal)
     const me = read(user, expectDone(reply, host, 'identify the user'), host)
     if (me.disabled)
-      throw failure(
-        `The user "${excerpt(me.username)}" is disabled at ${host}. Enable it, or use another user.`,
-      )
+      throw new Problem(`the user "${excerpt(me.username)}" is disabled at ${host}`, {
+        advice: 'Enable it, or use another user.',
+      })
     return cleanRelative(me.base_path)
   }
 
   async function find(key: string, signal: AbortSignal): Promise<z.output<typeof file> | undefined> {
     const reply = await api.ask(asJson('/api/fs/get', { path: pathOf(key) }), signal)
     if (reply.code !== 200 && /object not found/i.test(reply.message)) return undefined
-    const found = read(file, expectDone(reply, host, `look for "${key}"`), host)
+    const found = read(file, expectDone(reply, host, 'look for it'), host)
     return found.is_dir ? undefined : found
   }
 
@@ -192,7 +195,7 @@ function open(options: Options, context: Context): Target {
       'Content-Type': object.contentType,
     }
     const reply = await api.ask({ method: 'PUT', path: '/api/fs/put', headers, body: object }, signal)
-    expectDone(reply, host, `store "${object.key}"`)
+    expectDone(reply, host, 'store it')
   }
 
   return {
@@ -202,10 +205,9 @@ function open(options: Options, context: Context): Target {
       await store(object, signal)
       const found = await find(object.key, signal)
       if (found?.size !== object.size)
-        throw failure(
-          `${host} reported that it stored "${object.key}", but the file is not there. Try again.`,
-          true,
-        )
+        throw new Problem(`${host} reported that it stored the file, but the file is not there`, {
+          retryable: true,
+        })
       const path = [base, pathOf(object.key).slice(1)].filter(Boolean).join('/')
       const url = joinUrl(options.urlPrefix ?? `${address}/d`, path)
       return { url: found.sign === '' ? url : `${url}?sign=${encodeURIComponent(found.sign)}` }
@@ -219,16 +221,11 @@ function open(options: Options, context: Context): Target {
       const path = pathOf(key)
       const slash = path.lastIndexOf('/')
       const content = { dir: path.slice(0, slash) || '/', names: [path.slice(slash + 1)] }
-      expectDone(await api.ask(asJson('/api/fs/remove', content), signal), host, `remove "${key}"`)
+      expectDone(await api.ask(asJson('/api/fs/remove', content), signal), host, 'remove it')
       if (await find(key, signal))
-        throw failure(
-          `${host} reported that it removed "${key}", but the file still exists. Try again.`,
-          true,
-        )
+        throw new Problem(`${host} reported that it removed the file, but it still exists`, {
+          retryable: true,
+        })
     },
   }
-}
-
-function failure(message: string, retryable = false): UploadError {
-  return new UploadError('destination_failed', message, { retryable })
 }

@@ -4,7 +4,7 @@ import { retry } from '../flow/retry.ts'
 import type { TimeLimit } from '../flow/time-limit.ts'
 import type { Payload } from '../payload/index.ts'
 import type { Stored, UploadObject } from '../providers/contract.ts'
-import { explainFailure } from '../providers/shared/explain-failure.ts'
+import { explain } from '../providers/shared/explain.ts'
 import { settleOpen } from '../store/objects.ts'
 import type { UploaderDeps } from './app.ts'
 import { type Destination, idOf } from './destinations.ts'
@@ -36,7 +36,7 @@ export async function sendObject(
     try {
       return await orAborted(putting, signal)
     } catch (error) {
-      throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key: object.key } })
+      throw explain(error, idOf(destination), `store "${object.key}"`)
     }
   }
   return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, signal)

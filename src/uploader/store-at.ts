@@ -3,7 +3,7 @@ import { orAborted } from '../flow/cancellation.ts'
 import { poll } from '../flow/poll.ts'
 import { beginTimeLimit, type TimeLimit } from '../flow/time-limit.ts'
 import type { Stored } from '../providers/contract.ts'
-import { explainFailure } from '../providers/shared/explain-failure.ts'
+import { explain } from '../providers/shared/explain.ts'
 import {
   type Claim,
   type Claimant,
@@ -168,7 +168,7 @@ async function look(key: string, { destination, limit: { signal } }: Storing): P
   try {
     return await orAborted(exists(destination, key, signal), signal)
   } catch (error) {
-    throw explainFailure(error, { id: idOf(destination), what: { verb: 'look for', key } })
+    throw explain(error, idOf(destination), `look for "${key}"`)
   }
 }
 

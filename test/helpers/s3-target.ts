@@ -4,11 +4,13 @@ import type { Target } from '../../src/providers/contract.ts'
 import { s3 } from '../../src/providers/s3/index.ts'
 import { requireSettings } from '../../src/providers/s3/settings.ts'
 import { openS3 } from '../../src/providers/s3/target.ts'
+import { toCheckedTarget } from '../../src/providers/shared/checked-target.ts'
 import { createLoopbackAgents } from './loopback-agents.ts'
 
 /** An S3 destination whose connections all lead to 127.0.0.1, by options as they stand in a file. */
 export function openLoopbackS3(options: Record<string, unknown>, agents?: HttpAgents): Target {
   const settings = requireSettings(s3.config.parse(options))
   const deps = { name: 'Default', warn: (message: string) => expect.fail(message) }
-  return openS3('s3', settings, deps, agents ?? createLoopbackAgents())
+  const connections = agents ?? createLoopbackAgents()
+  return toCheckedTarget(openS3('s3', settings, deps, connections), 's3/Default', () => {})
 }

@@ -3,7 +3,8 @@ import { createServer as createTcpServer } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { inFile } from '../../src/body.ts'
-import { createHttpClient, excerpt } from '../../src/http/client.ts'
+import { createHttpClient } from '../../src/http/client.ts'
+import { excerpt } from '../../src/http/excerpt.ts'
 import { parseRetryAfter } from '../../src/http/network.ts'
 
 const signal = new AbortController().signal
@@ -35,7 +36,7 @@ describe('a reply', () => {
   it('of HTML where JSON is expected is quoted without its markup', async () => {
     const url = await listen((_req, res) => res.end('<html><h1>Log in</h1><script>x()</script></html>'))
     const reply = await makeClient().send({ method: 'GET', url }, signal)
-    expect(() => reply.json()).toThrow(/is not JSON: Log in$/)
+    expect(() => reply.json()).toThrow(/is not JSON: Log in\.$/)
   })
 
   it.each<[string, Record<string, string>, Buffer | string]>([
@@ -90,7 +91,7 @@ describe('attack: a service repeats the credentials of the request', () => {
     })
     const ask = (method: string) => makeClient().send({ method, url, headers: { Authorization } }, signal)
     expect((await ask('GET')).text).toMatch(/^not \[secret\]=?$/)
-    await expect(ask('POST')).rejects.toThrow(/returned 403 .*: not \[secret\]=?$/)
+    await expect(ask('POST')).rejects.toThrow(/returned 403 .*: not \[secret\]=?\.$/)
   })
 })
 

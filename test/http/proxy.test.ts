@@ -149,9 +149,7 @@ describe('through tinyproxy', () => {
       const error = await failureOf(clientBy(`http://${login}${proxy.host}`, secure.caFile).get(url))
       expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
       // Its answer to a tunnel is 401 in some versions.
-      expect(error.message).toMatch(
-        new RegExp(`can't be reached: the proxy "${proxy.host}" (${what} \\(407|refuses)`),
-      )
+      expect(error.message).toMatch(new RegExp(`the proxy "${proxy.host}" (${what} \\(407|refuses)`))
       expect(error.message).not.toContain('p4ssword')
       expect(accepted()).toBe(0)
     }
@@ -164,7 +162,7 @@ describe('through tinyproxy', () => {
       const error = await failureOf(clientBy(`http://${proxy.host}`).put(url))
       expect(error.message).toMatch(
         // While a body is on its way its answer may be lost to the end of the connection.
-        /^127\.0\.0\.1:1 can't be reached: the proxy ".*" (could not forward .* \(500 |can't be used: it closed)/,
+        /^the proxy ".*" (could not forward .* \(500 |can't be used: it closed)/,
       )
       expect(error.retryable).toBe(true)
     }
@@ -220,9 +218,7 @@ describe('through microsocks', () => {
       ['me:wrong-p4ssword@', 'rejected the user name or password'],
     ]) {
       const error = await failureOf(clientBy(`socks5://${login}${proxy.host}`).put(server.url))
-      expect(error.message).toBe(
-        `${new URL(server.url).host} can't be reached: the proxy "${proxy.host}" ${what}.`,
-      )
+      expect(error.message).toBe(`the proxy "${proxy.host}" ${what}. Check the URL of the proxy.`)
     }
   })
 
@@ -252,7 +248,7 @@ describe('a proxy', () => {
   ])('%s that is not there is named', async (proxy, words, retryable) => {
     for (const url of ['http://img.example', 'https://img.example']) {
       const error = await failureOf(clientBy(proxy).put(url))
-      expect(error.message).toContain(`img.example can't be reached: ${words}`)
+      expect(error.message).toContain(words)
       if (retryable !== undefined) expect(error.retryable).toBe(retryable)
     }
   })
@@ -280,12 +276,12 @@ describe('a proxy', () => {
     ],
     ['HTTP/1.1 302 Found\r\nLocation: http://login/\r\n\r\n', 'refuses to forward', false],
     ['', 'it closed the connection', true],
-    ['SSH-2.0-OpenSSH_9.2\r\n', 'it uses another protocol', false],
-    [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, 'it uses another protocol', false],
+    ['SSH-2.0-OpenSSH_9.2\r\n', 'its response is not valid HTTP', false],
+    [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, 'its response is not valid HTTP', false],
   ])('that answers %j to CONNECT is told by its words', async (answer, words, retryable) => {
     const { host, sockets } = await answering(answer)
     const error = await failureOf(clientBy(`http://${host}`).put('https://img.example'))
-    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}"`)
+    expect(error.message).toContain(`the proxy "${host}"`)
     expect(error.message).toContain(words)
     expect(error.retryable).toBe(retryable)
     await eventually(() => expect(sockets.every(socket => socket.destroyed)).toBe(true))
@@ -302,7 +298,7 @@ describe('a proxy', () => {
   ])('whose own answer to plain HTTP is %j is told from the server', async (answer, words) => {
     const { host } = await answering(answer)
     const error = await failureOf(clientBy(`http://${host}`).put('http://img.example'))
-    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}" ${words}`)
+    expect(error.message).toContain(`the proxy "${host}" ${words}`)
   })
 
   it('that answers 403 for the server is not blamed', async () => {
@@ -326,7 +322,7 @@ describe('a proxy', () => {
   ])('that answers %j to SOCKS is told by its words', async (answer, words) => {
     const { host } = await evil(socket => socket.once('data', () => socket.end(answer, 'latin1')))
     const error = await failureOf(clientBy(`socks5h://${host}`).put('https://img.example'))
-    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}" `)
+    expect(error.message).toContain(`the proxy "${host}" `)
     expect(error.message).toContain(words)
   })
 

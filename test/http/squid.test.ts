@@ -114,7 +114,7 @@ describe('through squid', () => {
           // While a body is on its way its answer may be lost to the end of the connection.
           for (let i = 0; i < 5 && error.message.includes('it closed the connection'); i++)
             error = await failureOf(put(login, url, size).put())
-          expect(error.message).toContain(`can't be reached: the proxy "${squid.host}" ${what} (407`)
+          expect(error.message).toContain(`the proxy "${squid.host}" ${what} (407`)
           expect(error.retryable).toBe(false)
         }
       expect(accepted()).toBe(before)

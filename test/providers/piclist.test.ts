@@ -170,7 +170,7 @@ describe('piclist', () => {
       'PicList, which calls failed uploads a success',
       200,
       { success: true, result: [null] },
-      'returned no URL for',
+      'returned no URL: ',
     ],
     [
       'PicList without the right key',

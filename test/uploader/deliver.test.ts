@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { inMemory } from '../../src/body.ts'
 import { UploadError } from '../../src/errors.ts'
+import { Problem } from '../../src/problem.ts'
 import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
 import type { Destination } from '../../src/uploader/destinations.ts'
@@ -130,10 +131,10 @@ describe('an object', () => {
     ['a full quota', coded('EDQUOT'), { code: 'insufficient_storage' }],
     [
       'what the provider knows better',
-      new UploadError('too_large', 'Over 25 MB.'),
+      new Problem('it has more than 25 MB', { code: 'too_large' }),
       {
         code: 'too_large',
-        message: 'Could not store "2026/a.png" at test/one: Over 25 MB. Send a smaller file.',
+        message: 'Could not store "2026/a.png" at test/one: it has more than 25 MB. Send a smaller file.',
       },
     ],
   ])('does not try again after %s', async (_, error, expected) => {

@@ -197,7 +197,7 @@ describe('a webhook', () => {
 
   it.each([
     ['takes it', 204, 'it did not fail'],
-    ['refuses it', 400, /^127\.0\.0\.1:\d+ returned 400: the words$/],
+    ['refuses it', 400, /^127\.0\.0\.1:\d+ returned 400: the words\.$/],
     ['sends it elsewhere', 302, /^127\.0\.0\.1:\d+ returned 302 /],
   ])('%s', async (_what, status, message) => {
     const answer = await call((_req, res) => {

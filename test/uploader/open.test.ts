@@ -125,7 +125,9 @@ describe('openDestinations', () => {
       const wrong = { put: async () => ({ url }) } as unknown as Target
       const [one] = await openDestinations([spec('one', wrong)], '{filename}', () => {})
       const put = one?.target.put(objectOf('a.png', Buffer.of(1)), new AbortController().signal)
-      await expect(put).rejects.toThrow(/The provider returned .* of "a\.png" instead of an http/)
+      await expect(put).rejects.toThrow(
+        /Could not store "a\.png" at .*: the provider returned .* instead of an http/,
+      )
     },
   )
 

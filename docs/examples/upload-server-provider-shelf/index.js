@@ -1,7 +1,7 @@
 // @ts-check
 
 /** @type {import('upload-server/provider').Plugin} */
-export default ({ defineProvider, z, secret, UploadError, url }) =>
+export default ({ defineProvider, z, secret, Problem, url }) =>
   defineProvider({
     type: 'shelf',
     config: z.object({
@@ -30,10 +30,9 @@ export default ({ defineProvider, z, secret, UploadError, url }) =>
         const reply = await http.send({ ...more, method, url: address, headers, accept }, signal)
         const stored = reply.headers.shelf
         if (stored !== undefined) return stored
-        throw new UploadError(
-          'destination_failed',
-          `${options.address.split('/')[2]} returned a response that is not from a shelf. Check "address".`,
-        )
+        throw new Problem(`${options.address.split('/')[2]} returned a response that is not from a shelf`, {
+          advice: 'Check "address".',
+        })
       }
 
       return {
@@ -42,14 +41,7 @@ export default ({ defineProvider, z, secret, UploadError, url }) =>
             headers: { 'Content-Type': object.contentType },
             body: object,
           })
-          if (stored !== object.sha256)
-            throw new UploadError(
-              'destination_failed',
-              `"${object.key}" was damaged on the way. Try again.`,
-              {
-                retryable: true,
-              },
-            )
+          if (stored !== object.sha256) throw new Problem('it was damaged on the way', { retryable: true })
           return { url: url.join(options.address, object.key) }
         },
         async exists(key, signal) {

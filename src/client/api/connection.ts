@@ -185,8 +185,12 @@ const interrupted = (): RequestOutcome => ({ outcomes: [], message: INTERRUPTION
 
 function toUnreachable(error: unknown, host: string): RequestOutcome {
   if (error instanceof ProxyFailure) {
-    const message = `${host} can't be reached: ${error.message}`
-    return { outcomes: [], message, code: 'unreachable', ...(error.retryable && { transient: RETRY_LATER }) }
+    return {
+      outcomes: [],
+      message: `${host} can't be reached: ${error.message}`,
+      code: 'unreachable',
+      ...(error.retryable && { transient: RETRY_LATER }),
+    }
   }
   if (error instanceof UploadError) return { outcomes: [], message: error.message, code: error.code }
   const code = networkCodeOf(error)

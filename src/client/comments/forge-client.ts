@@ -1,7 +1,7 @@
 import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createHttpClient, type HttpReply, type HttpRequest } from '../../http/client.ts'
+import { createHttpClient, type HttpReply, type HttpRequest, type Refusal } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { FORGE_APIS } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
@@ -94,7 +94,10 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
   }
 }
 
-function explain({ status, text }: HttpReply, token: string, needs: string): string | undefined {
+function explain({ status, text }: HttpReply, token: string, needs: string): Refusal {
   const said = text.replaceAll(token, '[secret]')
-  return [401, 403, 404].includes(status) ? `To write a comment, ${needs}. The response was: ${said}` : said
+  const reason = [401, 403, 404].includes(status)
+    ? `To write a comment, ${needs}. The response was: ${said}`
+    : said
+  return { reason }
 }

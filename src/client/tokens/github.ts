@@ -1,6 +1,6 @@
 import { messageOf, UploadError } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createHttpClient } from '../../http/client.ts'
+import { createHttpClient, type HttpReply, type Refusal } from '../../http/client.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { membersOf } from '../../members.ts'
 import {
@@ -82,7 +82,10 @@ function parse(text: string): unknown {
   }
 }
 
-function explainRefusal({ status, text }: { status: number; text: string }): string {
-  const advice = status === 401 || status === 403 ? ' Check "permissions: id-token: write" of the job.' : ''
-  return `${text}${advice}`
+function explainRefusal({ status, text }: HttpReply): Refusal {
+  const isForbidden = status === 401 || status === 403
+  return {
+    reason: text,
+    advice: isForbidden ? 'Check "permissions: id-token: write" of the job.' : undefined,
+  }
 }

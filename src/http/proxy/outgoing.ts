@@ -120,8 +120,8 @@ function chooseByEnvironment(env: Environment): Choose {
     if (found === undefined) return undefined
     const proxy = parseProxy(completeProxy(found.value))
     if (proxy) return proxy
-    throw new ProxyFailure(
-      `the environment variable ${found.name} is not a valid proxy URL; use http, https, socks5 or socks5h`,
-    )
+    throw new ProxyFailure(`the environment variable ${found.name} is not a valid proxy URL`, {
+      advice: 'Use http, https, socks5 or socks5h.',
+    })
   }
 }

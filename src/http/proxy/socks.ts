@@ -45,7 +45,11 @@ export async function connectBySocks(
   } catch (error) {
     const message = messageOf(error)
     const known = REFUSALS.find(([pattern]) => pattern.test(message))?.[1]
-    if (known) throw new ProxyFailure(`the proxy "${label}" ${known}`, { cause: error })
+    if (known)
+      throw new ProxyFailure(`the proxy "${label}" ${known}`, {
+        advice: 'Check the URL of the proxy.',
+        cause: error,
+      })
     const [, code] = /rejected connection - (\w+)/.exec(message) ?? []
     if (code === undefined) throw broken ?? Object.assign(new Error(message), { code: 'ECONNRESET' })
     const isForbidden = code === 'NotAllowed'

@@ -1,6 +1,6 @@
 import type { Body } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { HttpClient, HttpReply, Refusal } from '../../http/client.ts'
+import { Problem } from '../../problem.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
@@ -22,7 +22,7 @@ export interface BlobRequest {
 
 /** Requests to the blobs of one container. */
 export interface Container {
-  /** @throws UploadError `destination_failed` */
+  /** @throws Problem */
   send(request: BlobRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
@@ -57,10 +57,9 @@ export function createContainer(containerUrl: string, access: AzureAccess, clien
         signal,
       )
       if (reply.headers['x-ms-request-id'] !== undefined) return reply
-      throw new UploadError(
-        'destination_failed',
-        `${url.host} returned ${reply.status}, but not a response of a blob service. Check "endpoint".`,
-      )
+      throw new Problem(`${url.host} returned ${reply.status}, but not a response of a blob service`, {
+        advice: 'Check "endpoint".',
+      })
     },
   }
 }
@@ -72,31 +71,34 @@ function checkName(name: string): string {
       ? `it is longer than ${MAX_NAME} characters`
       : name.split('/').some(segment => segment.endsWith('.')) && 'a part of it ends with a dot'
   if (!fault) return name
-  const message = `"${name.slice(0, 80)}" cannot be stored in Azure: ${fault}. Change the key template.`
-  throw new UploadError('destination_failed', message)
+  throw new Problem(`Azure does not support its name: ${fault}`, { advice: 'Change the key template.' })
 }
 
 const HINTS: Readonly<Record<string, string>> = {
-  AuthenticationFailed: 'check "account" and "accountKey"; a "sasToken" may have expired.',
+  AuthenticationFailed: 'Check "account" and "accountKey". A "sasToken" may have expired.',
   AuthorizationFailure:
-    'check "accountKey" or "sasToken" (is it valid for this container?), and the network rules of the account.',
-  AuthorizationPermissionMismatch: 'give the "sasToken" the permissions read, create, write and delete.',
-  AuthorizationResourceTypeMismatch: 'use a "sasToken" for objects or for this container.',
-  ContainerNotFound: 'the container does not exist. Create it first.',
-  KeyBasedAuthenticationNotPermitted:
-    'the account does not accept account keys. Use a user delegation SAS as "sasToken".',
-  LeaseIdMissing: 'the existing blob has an active lease. Release it, or use another object key.',
+    'Check "accountKey" or "sasToken" (is it valid for this container?), and the network rules of the account.',
+  AuthorizationPermissionMismatch: 'Give the "sasToken" the permissions read, create, write and delete.',
+  AuthorizationResourceTypeMismatch: 'Use a "sasToken" for objects or for this container.',
+  ContainerNotFound: 'Create the container first.',
+  KeyBasedAuthenticationNotPermitted: 'Use a user delegation SAS as "sasToken".',
+  LeaseIdMissing: 'Release the lease of the existing blob, or use another object key.',
 }
 
-function explain(refusal: HttpReply): string | undefined {
+function explain(refusal: HttpReply): Refusal | undefined {
   const { headers, text } = refusal
   const code = headers['x-ms-error-code'] ?? readElement(text, 'Code')
   if (code === undefined) return undefined
   const skewS = (Date.now() - Date.parse(headers['date'] ?? '')) / 1000
   if (code === 'AuthenticationFailed' && Math.abs(skewS) > MAX_SKEW_S) {
     const minutes = Math.round(Math.abs(skewS) / 60)
-    return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'fast' : 'slow'}. Set it, for example with NTP.`
+    return {
+      reason: `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'fast' : 'slow'}`,
+      advice: 'Set it, for example with NTP.',
+    }
   }
-  const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : readElement(text, 'Message')?.split('\n')[0]
-  return `${code}: ${hint ?? 'no reason given.'}`
+  const advice = Object.hasOwn(HINTS, code) ? HINTS[code] : undefined
+  // The message of a known code repeats the request, or says less than the advice.
+  const message = advice === undefined && readElement(text, 'Message')?.split('\n')[0]?.replace(/\.$/, '')
+  return { reason: [code, message].filter(Boolean).join(': '), advice }
 }

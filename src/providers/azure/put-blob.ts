@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Body, divide, inMemory } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import type { BlobRequest, Container } from './container.ts'
 
@@ -71,8 +71,9 @@ async function putInBlocks(
     signal,
   )
   if (status === 201) return
-  const message = `The blocks of "${name}" were discarded because another upload stored a blob with this name. Try again.`
-  throw new UploadError('destination_failed', message, { retryable: true })
+  throw new Problem('its blocks were discarded because another upload stored a blob with this name', {
+    retryable: true,
+  })
 }
 
 /** Checks the permission to upload with a block that is never committed. It is invisible, and the service removes it. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { readCopies } from '../../body.ts'
-import { messageOf, systemCode, UploadError } from '../../errors.ts'
+import { messageOf, systemCode } from '../../errors.ts'
 import {
   describeAbsence,
   type ProgramEnd,
@@ -12,6 +12,7 @@ import {
 } from '../../flow/run-program.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createMask } from '../../mask.ts'
+import { Problem, type ProblemOptions } from '../../problem.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
 import { cleanUrl } from '../shared/public-url.ts'
 import { fillCommand, fillUrl, type ObjectFacts, variablesOf } from './words.ts'
@@ -66,7 +67,7 @@ export function openCommands(
       signal.throwIfAborted()
       if (error === late)
         throw fail(words, `took longer than ${timeout / 1000} s and was killed`, { retryable: true })
-      if (error instanceof UploadError) throw error
+      if (error instanceof Problem) throw error // the body can't be read
       const absence = describeAbsence(words, systemCode(error))
       if (absence !== undefined) throw fail(words, absence, { cause: error })
       throw fail(words, `failed: ${messageOf(error)}`, { cause: error })
@@ -75,15 +76,11 @@ export function openCommands(
     }
   }
 
-  function fail(
-    [program]: readonly string[],
-    what: string,
-    more: { cause?: unknown; retryable?: boolean } = {},
-  ) {
-    return new UploadError('destination_failed', `${label}: "${program}" ${mask(what)}.`, more)
+  function fail([program]: readonly string[], what: string, more: ProblemOptions = {}) {
+    return new Problem(`"${program}" ${mask(what)}`, more)
   }
 
-  function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): UploadError {
+  function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): Problem {
     const printed = tailOf(output, mask).replace(/https?:\/\//gi, '')
     return fail(words, `failed with ${problem}${printed}`, { retryable: code === TEMPORARY_FAILURE })
   }
@@ -98,7 +95,9 @@ export function openCommands(
     const last = end.stdout.trimEnd().split('\n').at(-1)?.trim() ?? ''
     if (/^https?:\/\/[^/\s]\S*$/i.test(last) && URL.canParse(last)) return cleanUrl(last)
     const printed = tailOf(last, mask).replace(/https?:\/\//gi, '')
-    throw fail(command, `printed no URL in its last line. Set "url", or make the program print one${printed}`)
+    throw fail(command, `printed no URL in its last line${printed}`, {
+      advice: 'Set "url", or make the program print one.',
+    })
   }
 
   return {

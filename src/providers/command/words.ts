@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
 /** Values of the placeholders: the properties of an object. */
@@ -107,15 +107,16 @@ function unknownIn(text: string, names: readonly string[]): string | undefined {
 /**
  * Fills in the command for one object.
  *
- * @throws UploadError `destination_failed` if a program would read a value as an option
+ * @throws Problem if a program would read a value as an option
  */
 export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts>): string[] {
   let endsOptions = false
   return words.map(word => {
     const filled = fill(word, facts)
     if (filled.startsWith('-') && !word.startsWith('-') && !endsOptions) {
-      const message = `"${facts.key}" starts with "-", so the program would read it as an option. Put a folder before {key}, or "--" before the argument.`
-      throw new UploadError('destination_failed', message)
+      throw new Problem('its object key starts with "-", so the program would read it as an option', {
+        advice: 'Put a folder before {key}, or "--" before the argument.',
+      })
     }
     endsOptions ||= word === '--'
     return filled

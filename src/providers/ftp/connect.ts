@@ -1,10 +1,9 @@
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { Client } from 'basic-ftp'
-import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { explainProxy } from '../../http/proxy/failure.ts'
+import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { prepareTransfer } from './data-connection.ts'
@@ -26,8 +25,6 @@ export interface LoginOptions {
 }
 
 export interface ConnectDeps extends Pick<Context, 'dial' | 'isProxied' | 'tlsOptions'> {
-  /** Name of the server in messages. */
-  readonly server: string
   readonly explain: Explain
 }
 
@@ -41,12 +38,12 @@ export interface FtpConnection {
 /**
  * Connects and logs in.
  *
- * @throws UploadError `destination_failed`
+ * @throws Problem
  * @throws the reason of `signal` when it is aborted
  */
 export async function connect(
   options: LoginOptions,
-  { server, explain, ...connections }: ConnectDeps,
+  { explain, dial, isProxied, tlsOptions }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<FtpConnection> {
   const { Client } = await import('basic-ftp')
@@ -54,15 +51,11 @@ export async function connect(
   const port = options.port ?? (secure === 'implicit' ? 990 : 21)
   const client = hearOut(new Client(IDLE_MS))
   const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const dial = (...to: Parameters<Context['dial']>) =>
-    connections.dial(...to).catch((error: unknown) => {
-      throw explainProxy(error, server)
-    })
   try {
-    const tls = secure === 'none' ? {} : { ...(await connections.tlsOptions()), host }
+    const tls = secure === 'none' ? {} : { ...(await tlsOptions()), host }
     const socket = await dial({ host, port }, signal, secure === 'implicit' ? secure : undefined)
     // A hostname may have the IP addresses of several machines. A proxy gets the hostname.
-    const machine = connections.isProxied({ host, port }) ? host : (socket.remoteAddress ?? host)
+    const machine = isProxied({ host, port }) ? host : (socket.remoteAddress ?? host)
     client.prepareTransfer = prepareTransfer((port, signal) => dial({ host: machine, port }, signal))
     const limit = beginTimeLimit(LOGIN_MS, signal, () => late)
     try {
@@ -75,7 +68,7 @@ export async function connect(
   } catch (error) {
     client.close()
     signal.throwIfAborted()
-    throw explain(error, 'Logging in')
+    throw explain(error)
   }
 }
 
@@ -112,11 +105,10 @@ async function logIn(
   if (secure === 'explicit') {
     await client.useTLS(tls).catch(error => {
       if (replyCode(error) === undefined) throw error
-      throw new UploadError(
-        'destination_failed',
-        'The server does not offer TLS. Ask its operator for FTPS; with "secure": "none", the password is sent in plain text.',
-        { cause: error },
-      )
+      throw new Problem('the server does not offer TLS', {
+        advice: 'Ask its operator for FTPS. With "secure": "none", the password is sent in plain text.',
+        cause: error,
+      })
     })
   }
   // For a user name and file names outside ASCII (RFC 2640). Some servers support it only after the login.

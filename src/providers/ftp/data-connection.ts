@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import type { Client } from 'basic-ftp'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 
 type FtpContext = Client['ftp']
 
@@ -32,10 +32,9 @@ async function askPort(ftp: FtpContext) {
   const [, high, low] = /\b(?:\d{1,3},){4}(\d{1,3}),(\d{1,3})\b/.exec(reply.message) ?? []
   const port = extended === undefined ? Number(high) * 256 + Number(low) : Number(extended)
   if (port > 0 && port < 65_536) return { reply, port }
-  throw new UploadError(
-    'destination_failed',
-    'The server does not offer passive mode. Allow passive mode there: active mode is not supported.',
-  )
+  throw new Problem('the server does not offer passive mode', {
+    advice: 'Allow passive mode there: active mode is not supported.',
+  })
 }
 
 /** Aborts work when the control connection ends. */

@@ -1,11 +1,12 @@
-import { systemCode, UploadError } from '../../errors.ts'
-import { excerpt } from '../../http/client.ts'
-import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
+import { systemCode } from '../../errors.ts'
+import { excerpt } from '../../http/excerpt.ts'
+import { connectionProblem } from '../../http/network.ts'
+import { Problem } from '../../problem.ts'
 
-/** Explains an error to a client. `what` is a phrase such as `Storing "a.png"`. */
-export type Explain = (error: unknown, what: string) => unknown
+/** Explains an error. `isStoring` is true for a file with a temporary name. */
+export type Explain = (error: unknown, isStoring?: boolean) => unknown
 
-/** Advice for reply codes of FTP (RFC 959, section 4.2) that have a specific reason. */
+/** Meanings of reply codes of FTP (RFC 959, section 4.2) that have a specific reason. */
 const HINTS: Record<number, string> = {
   421: 'too many connections',
   430: 'the user name or password is wrong',
@@ -18,52 +19,42 @@ const HINTS: Record<number, string> = {
 const NOT_ALLOWED = 553
 const NO_SPACE = new Set([452, 552])
 
-const NOT_ATOMIC = 'set "atomic" to false'
-/** Possible reasons for a refusal to store a file with a temporary name, in addition. */
-const ATOMIC_HINTS: Record<number, string> = {
-  500: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
-  502: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
-  504: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
-  550: `it may allow no names with a leading dot; then ${NOT_ATOMIC}`,
-  553: `it may allow no names with a leading dot; then ${NOT_ATOMIC}`,
-}
+/** Reply codes that may reject the temporary name, or the renaming. */
+const MAY_NEED_NO_RENAMING = new Set([500, 502, 504, 550, 553])
+const NO_RENAMING =
+  'If the server can\'t rename files, or allows no names with a leading dot, set "atomic" to false.'
 
 /**
  * @param server name of the server in messages
  * @param secret password, which is masked because servers may repeat it
- * @param atomic whether files are stored with a temporary name
  */
-export function createExplain(server: string, secret: string, atomic: boolean): Explain {
-  const fail = (what: string, cause: unknown, retryable: boolean) =>
-    new UploadError('destination_failed', `${server} ${what}.`, { cause, retryable })
-
-  return (error, what) => {
-    if (error instanceof UploadError || !(error instanceof Error)) return error
+export function createExplain(server: string, secret: string): Explain {
+  return (error, isStoring = false) => {
+    if (error instanceof Problem || !(error instanceof Error)) return error
     const code = replyCode(error)
-    if (code !== undefined) {
-      const reply = excerpt(error.message.replaceAll(secret, '***'))
-      const isStoring = atomic && what.startsWith('Storing')
-      const hints = [HINTS[code], isStoring ? ATOMIC_HINTS[code] : undefined].filter(Boolean).join('; ')
-      const message = `${what} failed: ${server} returned ${reply}${hints && ` (${hints})`}.`
-      if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
-      // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
-      const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
-      return new UploadError('destination_failed', message, { cause: error, retryable })
-    }
-    const tls = networkCodeOf(error)
-    if (isUntrusted(tls)) {
-      return fail(`has a certificate that is not trusted (${tls}); check "caFile"`, error, false)
-    }
-    if (isNoTls(tls)) {
-      return fail(`failed the TLS handshake (${tls}); check "secure"`, error, false)
-    }
-    const reason = explainNetwork(error) ?? excerpt(error.message.replaceAll(secret, '***'))
-    return fail(
-      `can't be reached, or closed the connection: ${reason}`,
-      error,
-      systemCode(error) !== 'ENOTFOUND',
-    )
+    if (code === undefined)
+      return connectionProblem(hide(error, secret), `${server} can't be reached, or closed the connection`, {
+        untrusted: 'Check "caFile".',
+        noTls: 'Check "secure".',
+      })
+    const reply = excerpt(error.message.replaceAll(secret, '***'))
+    const meaning = HINTS[code]
+    // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
+    const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
+    const isFull = NO_SPACE.has(code)
+    return new Problem(`${server} returned ${reply}${meaning ? ` (${meaning})` : ''}`, {
+      ...(isStoring && MAY_NEED_NO_RENAMING.has(code) && { advice: NO_RENAMING }),
+      ...(isFull && { code: 'insufficient_storage' }),
+      cause: error,
+      retryable: retryable && !isFull,
+    })
   }
+}
+
+function hide(error: Error, secret: string): Error {
+  return error.message.includes(secret)
+    ? Object.assign(new Error(error.message.replaceAll(secret, '***'), { cause: error.cause }), error)
+    : error
 }
 
 /** Returns the reply code with which a server rejected a command. Undefined for other errors. */

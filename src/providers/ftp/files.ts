@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import type { Client } from 'basic-ftp'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { parentOf } from '../shared/remote-path.ts'
 import { replyCode } from './explain.ts'
@@ -43,8 +43,9 @@ export async function writeFile(client: Client, path: string, body: Chunks, size
   }
   const stored = await readSize(client, path)
   if (stored === undefined || stored === size) return
-  const message = `The server stored only ${stored} of ${size} bytes although it reported success. Try again.`
-  throw new UploadError('destination_failed', message, { retryable: true })
+  throw new Problem(`the server stored only ${stored} of ${size} bytes although it reported success`, {
+    retryable: true,
+  })
 }
 
 /** Waits for the reason of a server that closed the data connection. It arrives over the control connection. */

@@ -92,24 +92,22 @@ function open(options: z.output<typeof config>, context: Context): Target {
     warn(
       `${server}: the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
     )
-  const explain = createExplain(server, options.password, options.atomic)
-  const pool = createPool(options.connections, signal =>
-    connect(options, { ...context, server, explain }, signal),
-  )
+  const explain = createExplain(options.host, options.password)
+  const pool = createPool(options.connections, signal => connect(options, { ...context, explain }, signal))
   // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
   const uploads = createFtpUploads(options.atomic)
   const background = createBackground()
 
   async function use<T>(
-    what: string,
     signal: AbortSignal,
     work: (connection: FtpConnection) => Promise<T>,
+    isStoring = false,
   ): Promise<T> {
     try {
       return await pool.use(work, signal)
     } catch (error) {
-      throw signal.aborted ? signal.reason : explain(error, what)
+      throw signal.aborted ? signal.reason : explain(error, isStoring && options.atomic)
     } finally {
       if (uploads.isUntidy()) void tidy()
     }
@@ -125,21 +123,17 @@ function open(options: z.output<typeof config>, context: Context): Target {
     async put(object, signal) {
       const { path } = resolveKey('', object.key)
       const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)
-      await background.run(() => use(`Storing "${object.key}"`, signal, work), signal)
+      await background.run(() => use(signal, work, true), signal)
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
-    check: signal => background.run(() => use('Storing a probe file', signal, uploads.probe), signal),
+    check: signal => background.run(() => use(signal, uploads.probe, true), signal),
     async exists(key, signal) {
       const { path } = resolveKey('', key)
-      return use(`Looking for "${key}"`, signal, ({ client, directory }) =>
-        fileExists(client, joinRemote(directory, path)),
-      )
+      return use(signal, ({ client, directory }) => fileExists(client, joinRemote(directory, path)))
     },
     async remove(key, signal) {
       const { path } = resolveKey('', key)
-      await use(`Removing "${key}"`, signal, ({ client, directory }) =>
-        removeFile(client, joinRemote(directory, path)),
-      )
+      await use(signal, ({ client, directory }) => removeFile(client, joinRemote(directory, path)))
     },
     async close() {
       await background.settle()

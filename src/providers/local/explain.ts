@@ -1,60 +1,56 @@
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 
-const NO_ROOM: Record<string, string> = {
-  ENOSPC: 'is full. Free some space there and try again',
-  EDQUOT: 'is full: the disk quota is exceeded. Free some space there and try again',
-  EROFS: 'is read-only. Mount it read-write and try again',
+type Explained = readonly [why: string, advice?: string]
+
+const NO_ROOM: Record<string, Explained> = {
+  ENOSPC: ['its folder is full'],
+  EDQUOT: ['its folder is full: the disk quota is exceeded'],
+  EROFS: ['its folder is read-only', 'Mount it read-write and try again.'],
 }
 
-const IN_THE_WAY =
-  'a folder or a special file with this name already exists. Use another object key, or remove it'
-const NOT_ALLOWED = 'permission denied. Give the user of upload-server write access'
+const IN_THE_WAY: Explained = [
+  'a folder or a special file with this name already exists',
+  'Use another object key, or remove it.',
+]
+const NOT_ALLOWED: Explained = ['permission denied', 'Give the user of upload-server write access.']
 
-const REASONS: Record<string, string> = {
+const REASONS: Record<string, Explained> = {
   EACCES: NOT_ALLOWED,
   EPERM: NOT_ALLOWED,
-  ENOTDIR:
-    'a file exists where a folder is needed. Remove the file, or use another object key or "directory"',
+  ENOTDIR: [
+    'a file exists where a folder is needed',
+    'Remove the file, or use another object key or "directory".',
+  ],
   EISDIR: IN_THE_WAY,
   EEXIST: IN_THE_WAY,
   ENOTEMPTY: IN_THE_WAY,
-  ENOENT: 'a file or folder was removed during the upload. Try again',
-  ENAMETOOLONG: 'the path is too long for the file system. Use a shorter object key',
+  ENOENT: ['a file or folder was removed during the upload', 'Try again.'],
+  ENAMETOOLONG: ['the path is too long for the file system', 'Use a shorter object key.'],
 }
 
 const TRANSIENT_CODES = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOENT', 'ESTALE'])
 
-/**
- * Runs `work`. Errors of the file system become an UploadError. After an abort, the reason of the signal is thrown.
- * `what` is a phrase such as `Storing "a.png"`.
- */
-export type Explained = <T>(
-  what: string,
-  signal: AbortSignal | undefined,
-  work: () => Promise<T>,
-) => Promise<T>
-
-/** @param folder name of the folder by its destination, because clients must not see the path */
-export function createExplained(folder: string): Explained {
-  return async (what, signal, work) => {
-    try {
-      return await work()
-    } catch (error) {
-      signal?.throwIfAborted()
-      throw explain(error, folder, what)
-    }
+/** Runs `work`. Errors of the file system become problems. After an abort, the reason of the signal is thrown. */
+export async function explained<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw toProblem(error)
   }
 }
 
-function explain(error: unknown, folder: string, what: string): unknown {
+/** Clients must not see the path of the folder. */
+function toProblem(error: unknown): unknown {
   const code = systemCode(error)
-  if (error instanceof UploadError || code === undefined) return error
+  if (error instanceof Problem || code === undefined) return error
   const noRoom = NO_ROOM[code]
-  if (noRoom !== undefined) {
-    return new UploadError('insufficient_storage', `${what} failed: ${folder} ${noRoom}.`, { cause: error })
-  }
-  const reason = REASONS[code] ?? 'check the log of the server'
-  return new UploadError('destination_failed', `${what} failed in ${folder} (${code}): ${reason}.`, {
+  const [why, advice] = noRoom ??
+    REASONS[code] ?? ['the file system rejects it', 'Check the log of the server.']
+  return new Problem(`${why} (${code})`, {
+    advice,
+    ...(noRoom && { code: 'insufficient_storage' }),
     cause: error,
     retryable: TRANSIENT_CODES.has(code),
   })

@@ -1,10 +1,11 @@
 import { realpath } from 'node:fs'
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
 import { type Held, type HeldFile, hold, holdFolder } from '../../files/held.ts'
 import { makePath } from '../../files/make-path.ts'
+import { Problem } from '../../problem.ts'
 
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
@@ -18,7 +19,7 @@ const MAX_ATTEMPTS = 100
 export interface Folders {
   /**
    * Runs `work` in an existing folder. Returns undefined if it does not exist.
-   * @throws UploadError `destination_failed` if a link leads out of the directory, or to a hidden path in it
+   * @throws Problem if a link leads out of the directory, or to a hidden path in it
    */
   find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
   /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
@@ -72,10 +73,9 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       return await open(path)
     } catch (error) {
       if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
-      throw new UploadError(
-        'destination_failed',
-        `"${relative(directory, path)}" is a broken symbolic link. Remove the link.`,
-      )
+      throw new Problem(`"${relative(directory, path)}" is a broken symbolic link`, {
+        advice: 'Remove the link.',
+      })
     }
   }
 
@@ -107,7 +107,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 
 /**
  * Returns a function that rejects a path whose real path is outside the directory.
- * @throws UploadError `destination_failed` if a link leads out of the directory, or to a hidden path in it
+ * @throws Problem if a link leads out of the directory, or to a hidden path in it
  */
 function createAdmission(directory: string): (path: string, real: string) => Promise<void> {
   let root: string | undefined
@@ -121,10 +121,8 @@ function createAdmission(directory: string): (path: string, real: string) => Pro
     if (isInside(path, real)) return
     root = await resolveLinks(directory) // it is unknown so far, or the directory is a link whose target has changed
     if (isInside(path, real)) return
-    throw new UploadError(
-      'destination_failed',
-      `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it. Remove the link.`,
-    )
+    const why = `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it`
+    throw new Problem(why, { advice: 'Remove the link.' })
   }
 }
 

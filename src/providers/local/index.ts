@@ -2,18 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { inMemory } from '../../body.ts'
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
 import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
+import { Problem } from '../../problem.ts'
 import { defineProvider, type OpenTarget, type ProviderDeps } from '../contract.ts'
 import { checkKey } from '../shared/check-key.ts'
+import { explain } from '../shared/explain.ts'
 import { HASHED_NAME } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { createExplained, type Explained } from './explain.ts'
+import { explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
 import { createWriter } from './writer.ts'
@@ -136,7 +138,6 @@ function openFolder(
     fileMode,
     durable,
   })
-  const explained = createExplained(folder)
   const cleanup = sweepSpool(spoolPath).catch(error =>
     warn(
       `local/${name}: could not remove the temporary files of an earlier run in "${SPOOL_NAME}" (${systemCode(error)}).`,
@@ -151,10 +152,13 @@ function openFolder(
     spool: {
       ...spool,
       isLinked: true,
-      create: () => explained('Creating a temporary file', undefined, () => spool.create()),
+      create: () =>
+        explained(undefined, () => spool.create()).catch(error => {
+          throw explain(error, `local/${name}`, 'create a temporary file')
+        }),
     },
     put: (object, signal) =>
-      explained(`Storing "${object.key}"`, signal, async () => {
+      explained(signal, async () => {
         signal.throwIfAborted()
         const { parents, file } = splitKey(object.key)
         await cleanup
@@ -162,12 +166,12 @@ function openFolder(
         return { url: toUrl(object.key) }
       }),
     check: signal =>
-      explained('Storing a probe file', signal, async () => {
+      explained(signal, async () => {
         const probe = `.${randomUUID()}`
         await write(PROBE, directory, probe, signal)
         await folders.find(directory, ({ path }) => unlink(join(path, probe)))
       }),
-    ...createLookup(directory, folders, explained),
+    ...createLookup(directory, folders),
     ...(serve && { locate: createLocate(directory, folders, isOwn) }),
     async close() {
       await cleanup
@@ -177,11 +181,7 @@ function openFolder(
   }
 }
 
-function createLookup(
-  directory: string,
-  folders: Folders,
-  explained: Explained,
-): Required<Pick<OpenTarget, 'exists' | 'remove'>> {
+function createLookup(directory: string, folders: Folders): Required<Pick<OpenTarget, 'exists' | 'remove'>> {
   /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
   async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
     const { parents, file } = splitKey(key)
@@ -190,11 +190,10 @@ function createLookup(
 
   return {
     exists: (key, signal) =>
-      explained(`Looking for "${key}"`, signal, async () => {
+      explained(signal, async () => {
         return (await find(key, path => lstat(path).catch(ignoreAbsent))) !== undefined
       }),
-    remove: (key, signal) =>
-      explained(`Removing "${key}"`, signal, () => find(key, path => unlink(path).catch(ignoreAbsent))),
+    remove: (key, signal) => explained(signal, () => find(key, path => unlink(path).catch(ignoreAbsent))),
   }
 }
 
@@ -204,11 +203,10 @@ function createOwnCheckIn(directory: string, ownPaths: readonly string[]): OwnCh
   return async (real, identity) => (await find())(real, identity)
 }
 
-function belongsToServer(key: string): UploadError {
-  return new UploadError(
-    'destination_failed',
-    `"${key}" is a file of the server itself. Change the key template, or use a separate folder for uploads.`,
-  )
+function belongsToServer(file: string): Problem {
+  return new Problem(`"${file}" is a file of the server itself`, {
+    advice: 'Change the key template, or use a separate folder for uploads.',
+  })
 }
 
 function createLocate(
@@ -226,7 +224,7 @@ function createLocate(
     } catch (error) {
       await found?.close()
       // The object key is invalid, or a link leads out of the folder.
-      if (!(error instanceof UploadError)) throw error
+      if (!(error instanceof Problem)) throw error
       return undefined
     }
     await found?.close()

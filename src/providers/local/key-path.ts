@@ -1,4 +1,4 @@
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 
 /** Maximum length of a name on common file systems, in UTF-8 bytes. */
 const MAX_NAME_BYTES = 255
@@ -11,7 +11,7 @@ const WINDOWS_CHARACTER = /[<>:"|?*]/
  * Splits an object key into the names of its folders, outermost first, and its file name. In addition to the rules for object
  * keys (`contract.ts`), it rejects hidden names and names that the file system would change. It never corrects a name.
  *
- * @throws UploadError `destination_failed`
+ * @throws Problem
  */
 export function splitKey(
   key: string,
@@ -20,10 +20,9 @@ export function splitKey(
   const names = key.split('/')
   const fault = names.map(name => findFault(name, platform)).find(found => found !== undefined)
   if (fault !== undefined) {
-    throw new UploadError(
-      'destination_failed',
-      `"${key}" cannot be stored in a folder: ${fault}. Change the key template or the file name.`,
-    )
+    throw new Problem(`its object key can't be used in a folder: ${fault}`, {
+      advice: 'Change the key template or the file name.',
+    })
   }
   return { parents: names.slice(0, -1), file: names.at(-1) ?? '' }
 }

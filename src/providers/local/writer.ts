@@ -11,11 +11,12 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import { closeFile, openFile, renameFile, syncFile, writeAll } from '../../files/file-calls.ts'
 import { syncFolder } from '../../files/folder-sync.ts'
 import type { Held } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 
 /** Maximum size of a body that is written at once, in bytes. */
@@ -172,11 +173,7 @@ async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal
 
 function assertSize(size: number, body: FileBody): void {
   if (size === body.size) return
-  throw new UploadError(
-    'destination_failed',
-    `Only ${size} of ${body.size} bytes of the file arrived. Try again.`,
-    { retryable: true },
-  )
+  throw new Problem(`only ${size} of ${body.size} bytes of the file arrived`, { retryable: true })
 }
 
 async function syncPath(path: string): Promise<void> {

@@ -1,9 +1,9 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Body, inMemory } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
 import { endpointOf, exchange, MAX_REPLY_BYTES, type RawReply } from '../../http/exchange.ts'
+import { Problem } from '../../problem.ts'
 import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { type CredentialsDeps, createCredentials } from './credentials.ts'
@@ -33,7 +33,7 @@ export interface S3Client {
    * Sends a request once.
    *
    * @throws Refusal if the status is not 200 to 299
-   * @throws UploadError `destination_failed`, whose message is the end of a sentence; or what `exchange` throws
+   * @throws Problem, or what `exchange` throws
    */
   send(request: S3Request, signal: AbortSignal): Promise<RawReply>
   /** Creates a URL that opens one object for `expiresS` seconds, or until the credentials expire. */
@@ -72,7 +72,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, deps?: 
         },
         signal,
       )
-      if (reply.isCut) throw tooLong()
+      if (reply.isCut) throw new Problem(`its response is longer than ${MAX_REPLY_BYTES} bytes`)
       if (reply.status < 200 || reply.status > 299) throw new Refusal(reply)
       return reply
     },
@@ -86,10 +86,6 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, deps?: 
       return { url: `${bucket.origin}${path}?${query}`, forS: Math.min(expiresS, leftS) }
     },
   }
-}
-
-function tooLong(): UploadError {
-  return new UploadError('destination_failed', `its response is longer than ${MAX_REPLY_BYTES} bytes`)
 }
 
 /** Makes a request body of bytes in memory. */
@@ -110,7 +106,7 @@ export function escapeXml(text: string): string {
  * Returns the headers of an object. Undefined if no object has the key.
  *
  * @param key including the folder of the destination
- * @throws UploadError `destination_failed` if the server returns a success for every key, so it is not an S3 service
+ * @throws Problem if the server returns a success for every key, so it is not an S3 service
  */
 export async function findObject(
   s3: S3Client,
@@ -143,9 +139,8 @@ async function ask(
  * Makes the error for a web server that returns 200 for every request. A service may omit the ETag, as OpenStack Swift does
  * after a newer put with the same key has finished first, but then it sends a request ID.
  */
-export function notS3(): UploadError {
-  return new UploadError(
-    'destination_failed',
-    'the response has neither an ETag nor a request ID, so it is not from an S3 service. Check "endpoint"',
-  )
+export function notS3(): Problem {
+  return new Problem('the response has neither an ETag nor a request ID, so it is not from an S3 service', {
+    advice: 'Check "endpoint".',
+  })
 }

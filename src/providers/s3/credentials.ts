@@ -1,14 +1,15 @@
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
-import { excerpt } from '../../http/client.ts'
+import { excerpt } from '../../http/excerpt.ts'
 import { isTransient } from '../../http/network.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { importOptional } from '../../packages/optional.ts'
+import { Problem } from '../../problem.ts'
 import type { ProviderDeps } from '../contract.ts'
 import type { S3Settings } from './settings.ts'
 import type { S3Credentials } from './sign.ts'
 
-/** @throws UploadError `destination_failed`, whose message is the end of a sentence */
+/** @throws Problem */
 export type GetCredentials = () => Promise<S3Credentials>
 
 /** Outbound proxies for requests of temporary credentials, and the function that masks them. */
@@ -62,17 +63,16 @@ async function loadChain(outgoing: Outgoing | undefined) {
   })
 }
 
-function explain(error: unknown): UploadError {
-  if (error instanceof UploadError) return error
+function explain(error: unknown): Problem {
+  if (error instanceof Problem) return error
   const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
   // The SDK has another message for a source that exists and fails.
   if (name === 'CredentialsProviderError' && message.includes('from any providers')) {
     const advice =
-      'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
-    return new UploadError('destination_failed', `no credentials found. ${advice}`, { cause: error })
+      'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.'
+    return new Problem('no credentials found', { advice, cause: error })
   }
-  const reason = `the credentials of the environment could not be loaded (${excerpt(message)})`
-  return new UploadError('destination_failed', reason, {
+  return new Problem(`the credentials of the environment could not be loaded (${excerpt(message)})`, {
     cause: error,
     retryable: isTransient(systemCode(error)),
   })

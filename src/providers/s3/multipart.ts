@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Body, divide, hashOf } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
 import { retry, type Transience } from '../../flow/retry.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, escapeXml, findObject, type S3Client } from './client.ts'
@@ -163,8 +163,7 @@ function isUploadGone(error: unknown): boolean {
 }
 
 function missing(name: string): never {
-  throw new UploadError(
-    'destination_failed',
-    `the response has no ${name}, so it is not from an S3 service. Check "endpoint"`,
-  )
+  throw new Problem(`the response has no ${name}, so it is not from an S3 service`, {
+    advice: 'Check "endpoint".',
+  })
 }

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { UploadError } from '../../errors.ts'
-import { excerpt } from '../../http/client.ts'
+import { excerpt } from '../../http/excerpt.ts'
 import type { RawReply } from '../../http/exchange.ts'
 import {
   isTransient as isTransientCode,
@@ -8,6 +7,7 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from '../../http/network.ts'
+import { Problem } from '../../problem.ts'
 import { readElement } from '../shared/xml-path.ts'
 
 /** The parts of an error response that explain the error. */
@@ -74,7 +74,7 @@ const FULL_CODE = 'XMinioStorageFull'
 
 /** Returns whether a failure is transient, so that a retry may succeed. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof UploadError) return error.retryable
+  if (error instanceof Problem) return error.retryable
   if (!(error instanceof Refusal)) return isTransientCode(networkCodeOf(error))
   const { code, status } = error.facts
   return TRANSIENT_CODES.has(code) || (code !== FULL_CODE && isTransientStatus(status))
@@ -83,5 +83,5 @@ export function isTransient(error: unknown): boolean {
 /** Returns the `Retry-After` of the service, in seconds. */
 export function retryAfterOf(error: unknown): number | undefined {
   if (error instanceof Refusal) return parseRetryAfter(error.facts.headers['retry-after'])
-  return error instanceof UploadError ? error.retryAfterS : undefined
+  return error instanceof Problem ? error.retryAfterS : undefined
 }

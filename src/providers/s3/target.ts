@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { hashOf } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
 import { createHttpAgents, type HttpAgents } from '../../http/agents.ts'
 import type { RawReply } from '../../http/exchange.ts'
+import { Problem } from '../../problem.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
 import { locationAt } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
-import { explainS3, type S3Action } from './explain.ts'
+import { explainS3 } from './explain.ts'
 import { abortUpload, beginUpload, completeProbe, type MultipartUpload, putMultipart } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
@@ -31,7 +31,7 @@ export function openS3(
   const s3 = createS3Client(settings, connections, { outgoing, learn })
   const running = new Set<Promise<unknown>>()
 
-  async function run<T>(action: S3Action, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async function run<T>(permission: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     const working = work()
     running.add(working)
@@ -39,7 +39,7 @@ export function openS3(
       return await working
     } catch (error) {
       signal.throwIfAborted()
-      throw explainS3(error, label, settings, action)
+      throw explainS3(error, settings, permission)
     } finally {
       running.delete(working)
     }
@@ -49,35 +49,29 @@ export function openS3(
     location: locationOf(settings),
     traits: { atomic: true, linksExpire: settings.publicUrl === undefined },
     put: (object, signal) =>
-      run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
+      run('s3:PutObject', signal, async () => ({
         url: await storeObject(s3, settings, object, signal),
       })),
     async check(signal) {
       const key = `${settings.keyPrefix}upload-server-${randomUUID()}`
-      const begin = { what: 'Could not begin a test upload', permission: PROBE_PERMISSION }
-      const upload = await run(begin, signal, () => probeBucket(s3, settings, key, signal))
+      const upload = await run(PROBE_PERMISSION, signal, () => probeBucket(s3, settings, key, signal))
       if (upload === undefined) {
         warn(
           `${label}: the service does not support multipart uploads, so files larger than ${settings.options.multipartThreshold} bytes can't be stored. Increase "multipartThreshold" to send larger files in one request.`,
         )
         return
       }
-      const what = `Could not abort the test upload "${key}"`
-      const abort = { what, permission: 's3:AbortMultipartUpload' }
-      await run(abort, signal, () => discardUpload(s3, settings, upload, signal))
+      await run('s3:AbortMultipartUpload', signal, () => discardUpload(s3, settings, upload, signal))
     },
     exists: (key, signal) =>
       run(
-        { what: `Could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' },
+        's3:GetObject and s3:ListBucket',
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
-    remove: (key, signal) =>
-      run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
-        removeObject(s3, settings, key, signal),
-      ),
+    remove: (key, signal) => run('s3:DeleteObject', signal, () => removeObject(s3, settings, key, signal)),
     sign: (key, method, mostS, signal) =>
-      run({ what: `Could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
+      run('s3:GetObject', signal, () =>
         s3.presign(settings.keyPrefix + key, Math.min(settings.presignedForS, mostS), method),
       ),
     async close() {
@@ -221,7 +215,7 @@ async function discardUpload(
 
 /** Returns whether the response was invalid, unlike a failed connection. */
 function isNoService(error: unknown): boolean {
-  return error instanceof UploadError && !error.retryable
+  return error instanceof Problem && !error.retryable
 }
 
 async function takesSmall(

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { decodeText } from '../../decode-text.ts'
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
-import { excerpt } from '../../http/client.ts'
-import { explainProxy } from '../../http/proxy/failure.ts'
-import { installCommand } from '../../packages/optional.ts'
+import { excerpt } from '../../http/excerpt.ts'
+import { importOptional } from '../../packages/optional.ts'
+import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
 import { type Authentication, createAuthentication, type SftpCredentials } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
@@ -50,23 +50,21 @@ interface ConnectDeps {
  * Connects, logs in and opens an SFTP channel.
  *
  * @param signal ends the session at any stage
- * @throws UploadError `destination_failed`
+ * @throws Problem
  */
 export async function connect(
   options: LoginOptions,
   { server, hostKeys, dial, onLost }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<SftpSession> {
-  const { default: ssh2 } = await import('ssh2').catch(noLibrary)
+  const { default: ssh2 } = await importOptional('ssh2', () => import('ssh2'))
   const authentication = createAuthentication(await readCredentials(options, ssh2.utils.parseKey))
   const kinds = await hostKeys.kinds()
   signal.throwIfAborted()
   const { host, port } = options
   const socket = await dial({ host, port }, signal).catch((error: unknown) => {
     signal.throwIfAborted()
-    throw error instanceof UploadError
-      ? explainProxy(error, server)
-      : explainConnect(error, server, authentication)
+    throw error instanceof Problem ? error : explainConnect(error, server, authentication)
   })
   const client = new ssh2.Client()
   socket.once(
@@ -83,18 +81,10 @@ export async function connect(
     return createSftpSession({ client, sftp, socket }, server, onLost)
   } catch (error) {
     socket.destroy()
-    throw error instanceof UploadError ? error : explainConnect(error, server, authentication)
+    throw error instanceof Problem ? error : explainConnect(error, server, authentication)
   } finally {
     clearTimeout(timer)
   }
-}
-
-function noLibrary(cause: unknown): never {
-  throw new UploadError(
-    'destination_failed',
-    `The package "ssh2", which SFTP needs, is not installed. Run "${installCommand('ssh2')}" in the folder of the server.`,
-    { cause },
-  )
 }
 
 async function readCredentials(
@@ -107,16 +97,12 @@ async function readCredentials(
   try {
     if (privateKeyFile !== undefined) text = decodeText(await readFile(privateKeyFile))
   } catch (error) {
-    throw new UploadError('destination_failed', `"${name}" can't be read (${systemCode(error)}).`, {
-      cause: error,
-    })
+    throw new Problem(`"${name}" can't be read (${systemCode(error)})`, { cause: error })
   }
   const parsed = text === undefined ? undefined : parseKey(text, passphrase)
   const fault = text === undefined ? undefined : findKeyFault(text, parsed, passphrase)
   if (fault !== undefined)
-    throw new UploadError('destination_failed', `"${name}" is not a usable private key. ${fault}`, {
-      cause: parsed,
-    })
+    throw new Problem(`"${name}" is not a usable private key`, { advice: fault, cause: parsed })
   return { username, password, agent, key: text === undefined ? undefined : { text, passphrase } }
 }
 
@@ -171,7 +157,7 @@ function logIn(
       hostVerifier: (key: Buffer, verify: (isTrusted: boolean) => void) => {
         const decide = async () => {
           const verdict = await hostKeys.judge(key)
-          if (verdict instanceof UploadError) throw verdict
+          if (verdict instanceof Problem) throw verdict
           if (verdict === 'unknown') await hostKeys.trust(key)
         }
         decide().then(
@@ -200,8 +186,11 @@ function openChannel(client: Client, server: string): Promise<SFTPWrapper> {
     client.sftp((cause, sftp) => {
       // The caller adds its listener later, and an error without a listener ends the process.
       if (!cause) return resolve(sftp.on('error', () => {}))
-      const message = `${server} accepted the login but does not offer SFTP: ${excerpt(cause.message)}`
-      reject(new UploadError('destination_failed', message, { cause }))
+      reject(
+        new Problem(`${server} accepted the login but does not offer SFTP: ${excerpt(cause.message)}`, {
+          cause,
+        }),
+      )
     })
   })
 }

@@ -1,57 +1,52 @@
-import { systemCode, UploadError } from '../../errors.ts'
-import { excerpt } from '../../http/client.ts'
-import { explainNetwork } from '../../http/network.ts'
+import { systemCode } from '../../errors.ts'
+import { excerpt } from '../../http/excerpt.ts'
+import { connectionProblem } from '../../http/network.ts'
+import { Problem } from '../../problem.ts'
 import type { Authentication } from './authenticate.ts'
 
 /** SSH_DISCONNECT_TOO_MANY_CONNECTIONS (RFC 4253, section 11.1). */
 const TOO_MANY_CONNECTIONS = 12
 
 /** Explains a failed connection. `server` is the name of the server in the message. */
-export function explainConnect(error: unknown, server: string, authentication: Authentication): UploadError {
+export function explainConnect(error: unknown, server: string, authentication: Authentication): Problem {
   const { message, level, code } = detailsOf(error)
-  const system = systemCode(error)
-  const fail = (what: string, retryable: boolean) =>
-    new UploadError('destination_failed', `${server} ${what}.`, { cause: error, retryable })
-
+  const fail = (why: string, retryable: boolean) =>
+    new Problem(`${server} ${why}`, { cause: error, retryable })
   if (level === 'client-authentication') return fail(`rejected the login: ${authentication.explain()}`, false)
-  if (system !== undefined) {
-    return fail(`can't be reached: ${explainNetwork(error)}`, system !== 'ENOTFOUND')
-  }
-  if (typeof code === 'number') {
+  if (systemCode(error) !== undefined) return connectionProblem(error, `${server} can't be reached`)
+  if (typeof code === 'number')
     return fail(`closed the connection: ${excerpt(message)}`, code === TOO_MANY_CONNECTIONS)
-  }
-  if (level === 'handshake' || /ident/i.test(message)) {
+  if (level === 'handshake' || /ident/i.test(message))
     return fail(`is not a compatible SSH server: ${excerpt(message)}`, false)
-  }
   return fail('closed the connection before the login was complete', true)
 }
 
-/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). Codes above 8 are from later drafts. */
-const REASONS: Record<number, string> = {
-  2: 'the file or a folder of its path does not exist. Try again',
-  3: 'permission denied. Give the user write access, or set "directory" to a folder that is writable for it',
-  4: 'the server did not give a reason. Check its log',
-  8: 'the server does not support the operation',
-  11: 'a file or folder with this name already exists. Use another object key, or remove it',
-  12: 'the file system is read-only',
+/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7), with advice. Codes above 8 are from later drafts. */
+const REASONS: Record<number, readonly [why: string, advice?: string]> = {
+  2: ['the file or a folder of its path does not exist', 'Try again.'],
+  3: [
+    'permission denied',
+    'Give the user write access, or set "directory" to a folder that is writable for it.',
+  ],
+  4: ['the server did not give a reason', 'Check its log.'],
+  8: ['the server does not support the operation'],
+  11: ['a file or folder with this name already exists', 'Use another object key, or remove it.'],
+  12: ['the file system is read-only', 'Make it writable, or set "directory" to another folder.'],
 }
 
 const NO_SPACE = new Set([14, 15])
 
-/** Explains an error response to a client. `what` is a phrase such as `Storing "a.png"`. */
-export function explainStatus(error: unknown, server: string, what: string): unknown {
+/** Explains an error response. */
+export function explainStatus(error: unknown, server: string): unknown {
   const { code, message } = detailsOf(error)
-  if (error instanceof UploadError || typeof code !== 'number') return error
-  if (NO_SPACE.has(code)) return noSpace(server, what, error)
-  const reason = REASONS[code] ?? excerpt(message)
-  return new UploadError('destination_failed', `${what} failed: ${server} returned ${code}: ${reason}.`, {
-    cause: error,
-  })
+  if (error instanceof Problem || typeof code !== 'number') return error
+  if (NO_SPACE.has(code)) return noSpace(server, error)
+  const [why, advice] = REASONS[code] ?? [excerpt(message)]
+  return new Problem(`${server} returned ${code}: ${why}`, { advice, cause: error })
 }
 
-export function noSpace(server: string, what: string, cause: unknown): UploadError {
-  const message = `${what} failed: ${server} is full. Free some space there and try again.`
-  return new UploadError('insufficient_storage', message, { cause })
+export function noSpace(server: string, cause: unknown): Problem {
+  return new Problem(`${server} is full`, { code: 'insufficient_storage', cause })
 }
 
 /** Returns the SFTP status code of an error, if it has one. */

@@ -1,6 +1,6 @@
 import type { Attributes } from 'ssh2'
 import { type Body, wrongSize } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { sftpStatusOf } from './explain.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
@@ -17,7 +17,7 @@ const WRITE_BYTES = 30 * 1024
 /** Number of write requests in flight for one file: enough for 150 Mbit/s with a round-trip time of 100 ms. */
 const WRITES_AHEAD = 64
 
-/** @throws an error with a status code, or UploadError if the connection is lost */
+/** @throws an error with a status code, or Problem if the connection is lost */
 export async function writeBody(
   session: SftpSession,
   handle: Buffer,
@@ -123,13 +123,11 @@ function isFolderMode({ mode }: Attributes): boolean {
   return (mode & S_IFMT) === S_IFDIR
 }
 
-function inTheWay(path: string): UploadError {
+function inTheWay(path: string): Problem {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  return new UploadError(
-    'destination_failed',
-    `"${name}" is a file where a folder is needed, or a folder where a file is needed. ` +
-      'Use another object key, or remove it.',
-  )
+  return new Problem(`"${name}" is a file where a folder is needed, or a folder where a file is needed`, {
+    advice: 'Use another object key, or remove it.',
+  })
 }
 
 async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {

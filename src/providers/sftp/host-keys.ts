@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { systemCode, UploadError } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 import type { KnownHosts } from '../contract.ts'
 import { type KnownKey, keepKey, knownName, readKnownKeys } from './known-hosts.ts'
 
@@ -8,7 +9,7 @@ export interface HostKeys {
   /** Returns the types of known host keys. A server with several types should use one of them. */
   kinds(): Promise<string[]>
   /** Returns whether a host key is trusted, or an error if it must be rejected. */
-  judge(key: Buffer): Promise<'trusted' | 'unknown' | UploadError>
+  judge(key: Buffer): Promise<'trusted' | 'unknown' | Problem>
   /** Trusts a host key from now on, and writes it to the file if possible. */
   trust(key: Buffer): Promise<void>
   /** Describes a host key: its server, its type and its fingerprint. */
@@ -34,10 +35,9 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
   const describe = (key: Buffer) => `${server} presented the host key ${kindOf(key)} ${fingerprintOf(key)}`
   const known = async () => (files === undefined || pinned.length > 0 ? [] : await readKnownKeys(files, name))
   const refuse = (key: Buffer, why: string) =>
-    new UploadError(
-      'destination_failed',
-      `${describe(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent. ` +
-        'Ask its operator.',
+    new Problem(
+      `${describe(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent`,
+      { advice: 'Ask its operator.' },
     )
 
   return {

@@ -1,7 +1,7 @@
-import { UploadError } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
+import { Problem } from '../../problem.ts'
 import { type Context, defineProvider, type OpenTarget } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { locationAtHost } from '../shared/location.ts'
@@ -125,11 +125,7 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
   const uploads = createSftpUploads({ server, directory, fileMode: parseMode(options.fileMode), folders })
   const background = createBackground()
 
-  const use = <T>(
-    what: string,
-    signal: AbortSignal,
-    work: (session: SftpSession) => Promise<T>,
-  ): Promise<T> =>
+  const use = <T>(signal: AbortSignal, work: (session: SftpSession) => Promise<T>): Promise<T> =>
     background.run(async () => {
       let session: SftpSession | undefined
       const stopListening = onAbort(signal, () => session?.closeIfUnresponsive())
@@ -138,7 +134,7 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
         signal.throwIfAborted()
         return await work(session)
       } catch (error) {
-        throw signal.aborted ? signal.reason : explainStatus(error, server, what)
+        throw signal.aborted ? signal.reason : explainStatus(error, server)
       } finally {
         stopListening()
       }
@@ -148,14 +144,14 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
     location: locationAtHost('sftp', options, directory),
     async put(object, signal) {
       const path = resolveKey(directory, object.key)
-      await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, path, signal))
+      await use(signal, session => uploads.put(session, object, path, signal))
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
     async findUnknownHost(signal) {
       let stranger: Buffer | undefined
       const look = async (key: Buffer) => {
         if ((await hostKeys.judge(key)) === 'unknown') stranger = key
-        return new UploadError('destination_failed', `${server}: only the host key was read.`)
+        return new Problem(`${server}: only the host key was read`)
       }
       const onLost = () => {}
       await connect(options, { server, hostKeys: { ...hostKeys, judge: look }, dial, onLost }, signal).catch(
@@ -164,18 +160,14 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
       const key = stranger
       return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
     },
-    check: signal => use('Storing a probe file', signal, uploads.probe),
+    check: signal => use(signal, uploads.probe),
     async exists(key, signal) {
       const { path } = resolveKey(directory, key)
-      return use(
-        `Looking for "${key}"`,
-        signal,
-        async session => (await findFile(session, path)) !== undefined,
-      )
+      return use(signal, async session => (await findFile(session, path)) !== undefined)
     },
     async remove(key, signal) {
       const { path } = resolveKey(directory, key)
-      await use(`Removing "${key}"`, signal, session => removeFile(session, path))
+      await use(signal, session => removeFile(session, path))
     },
     async close() {
       await background.settle()

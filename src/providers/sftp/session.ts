@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Client, SFTPWrapper } from 'ssh2'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 
 /** Idle timeout of a connection, in milliseconds. */
 const IDLE_MS = 60_000
@@ -34,13 +34,13 @@ export function createSftpSession(
   server: string,
   onLost: () => void,
 ): SftpSession {
-  const waiting = new Set<(reason: UploadError) => void>()
-  let lost: UploadError | undefined
+  const waiting = new Set<(reason: Problem) => void>()
+  let lost: Problem | undefined
   let heardAt = Date.now()
 
   function lose(what: string, cause?: Error): void {
     if (lost) return
-    lost = new UploadError('destination_failed', `${server} ${what}. Try again.`, { cause, retryable: true })
+    lost = new Problem(`${server} ${what}`, { cause, retryable: true })
     client.end()
     socket.setTimeout(LINGER_MS, () => socket.destroy()).unref()
     onLost()

@@ -41,7 +41,7 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     } catch (error) {
       const isFull = isSftpFailure(error) && (await lacksRoom(session, folder, object.size))
       await discard(session, file)
-      throw isFull ? noSpace(server, `Storing "${object.key}"`, error) : error
+      throw isFull ? noSpace(server, error) : error
     }
   }
 

@@ -1,16 +1,20 @@
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 
 /** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
 const MAX_KEY_BYTES = 1024
 
-/** @throws UploadError `destination_failed` if an object key is invalid */
+/** @throws Problem if an object key is invalid */
 export function checkKey(key: string): void {
   const fault = faultOf(key)
   if (fault === undefined) return
-  throw new UploadError(
-    'destination_failed',
-    `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the file name.`,
-  )
+  throw new Problem(`its object key is invalid: ${fault}`, {
+    advice: 'Change the key template or the file name.',
+  })
+}
+
+/** Quotes an object key for a message. An invalid one is shortened, and its control characters are escaped. */
+export function quoteKey(key: string): string {
+  return faultOf(key) === undefined ? `"${key}"` : JSON.stringify(key.slice(0, 100))
 }
 
 /** Returns what is wrong with an object key. Undefined if it is valid. */

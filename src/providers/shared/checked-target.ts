@@ -1,7 +1,7 @@
-import { UploadError } from '../../errors.ts'
 import { within } from '../../flow/time-limit.ts'
-import { checkKey } from './check-key.ts'
-import { type Attempted, explainFailure } from './explain-failure.ts'
+import { Problem } from '../../problem.ts'
+import { checkKey, quoteKey } from './check-key.ts'
+import { explain } from './explain.ts'
 import type { OpenTarget, Stored, Target, UploadObject } from './target.ts'
 
 /** Time limit for `close`, which may wait for uploads in progress. */
@@ -41,7 +41,7 @@ export function toCheckedTarget(target: OpenTarget, id: string, disconnect: () =
     location,
     ...(traits && { traits }), // spreading does not copy what a class has
     ...(Object.fromEntries(operations) as Pick<Target, keyof typeof OPERATIONS>),
-    ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
+    ...(check && { check: signal => attempt(id, undefined, signal, async () => check.call(target, signal)) }),
     close: async () => within(close?.call(target), CLOSE_LIMIT_MS, notClosed).finally(disconnect),
   }
 }
@@ -57,25 +57,30 @@ function checkOperation(
   return async (...given) => {
     const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
     const key = typeof object === 'string' ? object : object.key
-    checkKey(key)
-    return attempt({ id, what: { verb, key } }, signal, async () => {
+    return attempt(id, `${verb} ${quoteKey(key)}`, signal, async () => {
+      checkKey(key)
       const result = await work(...given)
-      return verb === 'store' ? checkStored(result as Stored, key) : result
+      return verb === 'store' ? checkStored(result as Stored) : result
     })
   }
 }
 
 /** Explains failures, except after an abort: the caller that aborted knows the reason. */
-async function attempt<T>(attempted: Attempted, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+async function attempt<T>(
+  id: string,
+  doing: string | undefined,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw signal.aborted ? error : explainFailure(error, attempted)
+    throw signal.aborted ? error : explain(error, id, doing)
   }
 }
 
 /** Links are used on pages and in editors, so they must be http or https URLs, or files that this server serves. */
-function checkStored(stored: Stored, key: string): Stored {
+function checkStored(stored: Stored): Stored {
   const url: unknown = stored?.url
   if (
     typeof url === 'string' &&
@@ -84,8 +89,5 @@ function checkStored(stored: Stored, key: string): Stored {
   )
     return stored
   const what = url === undefined ? 'no URL' : `${JSON.stringify(url).slice(0, 100)} as the URL`
-  throw new UploadError(
-    'destination_failed',
-    `The provider returned ${what} of "${key}" instead of an http or https URL.`,
-  )
+  throw new Problem(`the provider returned ${what} instead of an http or https URL`)
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { UploadError } from '../../errors.ts'
 import { isPossibleHost } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
+import { Problem } from '../../problem.ts'
 
 /** Path of an object on a server with folders. Relative paths start in the login folder. */
 export interface RemotePath {
@@ -45,10 +45,9 @@ export function resolveKey(directory: string, key: string): RemotePath {
   const hidden = key.split('/').find(name => name.startsWith('.'))
   if (hidden !== undefined || key.includes('\\')) {
     const fault = hidden === undefined ? 'it contains a backslash' : `"${hidden}" starts with a dot`
-    throw new UploadError(
-      'destination_failed',
-      `"${key}" cannot be stored: ${fault}. Change the key template or the file name.`,
-    )
+    throw new Problem(`its object key can't be used there: ${fault}`, {
+      advice: 'Change the key template or the file name.',
+    })
   }
   const path = joinRemote(directory, key)
   return { folder: parentOf(path), path }

@@ -1,6 +1,6 @@
 import { hashOf } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { HttpClient, HttpReply, Refusal } from '../../http/client.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
 import { encodeKey } from '../shared/public-url.ts'
@@ -16,7 +16,7 @@ const HINTS: Readonly<Record<number, string>> = {
   40100008: 'Give the operator access to the bucket.',
   40100009: 'Check "password".',
   40100012: 'Check "bucket".',
-  40300015: 'A folder with this name already exists.',
+  40300015: 'A folder with this name already exists. Use another object key, or remove it.',
 }
 
 /** The files of one bucket. */
@@ -44,26 +44,17 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
     const date = new Date().toUTCString()
     const { headers, bodyMd5, body } = content ?? {}
     const Authorization = signRequest(operator, { method, path: url.pathname, date, bodyMd5 })
-    let code: number | undefined
-    try {
-      return await client.send(
-        {
-          method,
-          url,
-          headers: { ...headers, Date: date, Authorization },
-          body,
-          accept: status => accept.includes(status),
-          explain(refusal) {
-            code = codeOf(refusal)
-            return code === undefined ? undefined : explain(refusal, code)
-          },
-        },
-        signal,
-      )
-    } catch (error) {
-      if (code !== BUCKET_IS_FULL || !(error instanceof UploadError)) throw error
-      throw new UploadError('insufficient_storage', error.message, { cause: error })
-    }
+    return client.send(
+      {
+        method,
+        url,
+        headers: { ...headers, Date: date, Authorization },
+        body,
+        accept: status => accept.includes(status),
+        explain,
+      },
+      signal,
+    )
   }
 
   /** Looks up a file. Responses to PUT and DELETE are empty, so any server could send them. Responses to HEAD have Upyun's headers. */
@@ -74,14 +65,14 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
     return { size: Number(headers['x-upyun-file-size']) }
   }
 
-  function notUpyun(status: number): UploadError {
-    const message = `${host} returned ${status}, but not a response of Upyun. Check "endpoint".`
-    return new UploadError('destination_failed', message)
+  function notUpyun(status: number): Problem {
+    return new Problem(`${host} returned ${status}, but not a response of Upyun`, {
+      advice: 'Check "endpoint".',
+    })
   }
 
-  function notConfirmed(what: string): UploadError {
-    const message = `${host} reported that it ${what}, but it did not. Try again.`
-    return new UploadError('destination_failed', message, { retryable: true })
+  function notConfirmed(what: string): Problem {
+    return new Problem(`${host} reported that it ${what} the file, but it did not`, { retryable: true })
   }
 
   return {
@@ -94,8 +85,7 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
       await runInOrder(object.key, async () => {
         signal.throwIfAborted()
         await send('PUT', object.key, [200], signal, { headers, bodyMd5, body: object })
-        if ((await find(object.key, signal))?.size !== object.size)
-          throw notConfirmed(`stored "${object.key}"`)
+        if ((await find(object.key, signal))?.size !== object.size) throw notConfirmed('stored')
       })
     },
     async exists(key, signal) {
@@ -103,7 +93,7 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
     },
     async remove(key, signal) {
       await send('DELETE', key, [200, 404], signal)
-      if (await find(key, signal)) throw notConfirmed(`removed "${key}"`)
+      if (await find(key, signal)) throw notConfirmed('removed')
     },
     async probe(name, signal) {
       const reply = await send('GET', name, [404], signal)
@@ -118,7 +108,13 @@ function codeOf({ headers, text }: HttpReply): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-function explain({ text }: HttpReply, code: number): string {
-  const message = /"msg"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? 'rejected'
-  return [`${message} (${code}).`, HINTS[code]].filter(Boolean).join(' ')
+function explain(refusal: HttpReply): Refusal | undefined {
+  const code = codeOf(refusal)
+  if (code === undefined) return undefined
+  const message = /"msg"\s*:\s*"([^"]*)"/.exec(refusal.text)?.[1] ?? 'rejected'
+  return {
+    reason: `${message} (${code})`,
+    advice: HINTS[code],
+    ...(code === BUCKET_IS_FULL && { code: 'insufficient_storage' }),
+  }
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
+import { Problem } from '../../problem.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
-import type { WebDavLogin } from './login.ts'
+import type { Reason, WebDavLogin } from './login.ts'
 
 /** Maximum number of attempts to log in: without credentials, with a nonce, and with a new nonce. */
 const LOGIN_ATTEMPTS = 3
@@ -27,7 +27,7 @@ interface Resource {
 
 /** Requests to one WebDAV server (RFC 4918). */
 export interface WebDavClient {
-  /** @throws UploadError `destination_failed`, or `insufficient_storage` for 507 */
+  /** @throws Problem, `insufficient_storage` for 507 */
   request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
   /** Returns undefined if the path does not exist. */
   find(path: string, signal: AbortSignal): Promise<Resource | undefined>
@@ -44,21 +44,26 @@ const PROPFIND = {
   body: QUERY,
 } as const
 
-const CANNOT_MOVE =
-  'it cannot rename files, does not allow it, or does not recognize its own public URL behind a reverse proxy. Set "atomic" to false.'
+const CANNOT_MOVE: Reason = [
+  'it cannot rename files, does not allow it, or does not recognize its own public URL behind a reverse proxy',
+  'Set "atomic" to false.',
+]
 /** The file was stored before, so even 403 and 404 concern the request itself. */
 const CANNOT_MOVE_STATUSES = [400, 403, 404, 405, 415, 500, 501, 502]
 
-const NO_DAV = 'this is not a response of a WebDAV server. Check "url" and any proxy in between.'
+const NO_DAV: Reason = ['this is not a response of a WebDAV server', 'Check "url" and any proxy in between.']
 const GONE = [404, 410]
 
 /** Meanings of error statuses that differ from the general ones. */
-const REASONS: Readonly<Record<number, string>> = {
-  405: 'it does not allow this request there. Check that "url" is a WebDAV URL and is writable.',
-  409: 'the folder does not exist, or a file has its name. Check "url", "directory" and the key template.',
-  423: 'the file is locked. Try again when the lock is released.',
-  501: 'it does not support this request. Check that "url" is a WebDAV URL.',
-  507: 'no space left.',
+const REASONS: Readonly<Record<number, Reason>> = {
+  405: ['it does not allow this request there', 'Check that "url" is a WebDAV URL and is writable.'],
+  409: [
+    'the folder does not exist, or a file has its name',
+    'Check "url", "directory" and the key template.',
+  ],
+  423: ['the file is locked', 'Try again when the lock is released.'],
+  501: ['it does not support this request', 'Check that "url" is a WebDAV URL.'],
+  507: ['no space left'],
 }
 
 /** @param base URL of the collection, without a slash at the end */
@@ -72,7 +77,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     if (login.isUnknown && method === 'PUT') await send({ ...PROPFIND, path: '/', accept: 'any' }, signal)
     const reply = await send(request, signal)
     if (accept === 'any' || accept.includes(reply.status)) return reply
-    throw refusal(method, reply.status, REASONS[reply.status] ?? '')
+    throw refusal(method, reply.status, REASONS[reply.status] ?? ['it rejected the request'])
   }
 
   async function send(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
@@ -98,10 +103,12 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     }
   }
 
-  function refusal(method: string, status: number, reason: string): UploadError {
-    const code = status === 507 ? 'insufficient_storage' : 'destination_failed'
-    const message = `${new URL(base).host} returned ${status} to ${method}: ${reason}`
-    return new UploadError(code, message, { retryable: status === 500 || status === 502 })
+  function refusal(method: string, status: number, [why, advice]: Reason): Problem {
+    return new Problem(`${new URL(base).host} returned ${status} to ${method}: ${why}`, {
+      advice,
+      ...(status === 507 && { code: 'insufficient_storage' }),
+      retryable: status === 500 || status === 502,
+    })
   }
 
   async function find(path: string, signal: AbortSignal): Promise<Resource | undefined> {

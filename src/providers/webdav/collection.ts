@@ -1,5 +1,5 @@
 import { inMemory } from '../../body.ts'
-import { UploadError } from '../../errors.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
@@ -105,10 +105,9 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
       if ((await dav.find(path, signal))?.isFolder) throw inTheWay('folder', path)
       await removeFile(dav, path, signal)
       if (await dav.find(path, signal))
-        throw new UploadError(
-          'destination_failed',
-          `The server reported that it removed "${key}", but the file still exists. Try again.`,
-        )
+        throw new Problem('the server reported that it removed the file, but it still exists', {
+          advice: 'Try again.',
+        })
     },
   }
 }
@@ -117,14 +116,13 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
 async function verify(
   dav: WebDavClient,
   path: string,
-  { key, size }: UploadObject,
+  { size }: UploadObject,
   signal: AbortSignal,
 ): Promise<void> {
   const found = await dav.find(path, signal)
   if (found && (found.size ?? size) === size) return
   const what = found ? `stored ${found.size} of ${size} bytes` : 'did not store it'
-  const message = `The server accepted "${key}", but ${what}. Try again.`
-  throw new UploadError('destination_failed', message, { retryable: true })
+  throw new Problem(`the server accepted the file, but ${what}`, { retryable: true })
 }
 
 /** Renames a file. `overwrite` would also replace a folder with its content, so it is used only if a file exists. */
@@ -164,11 +162,12 @@ function createFolders(dav: WebDavClient): KnownFolders<AbortSignal> {
 
 /** Returns whether a failed upload may have left a file. Only a rejected one has left nothing. */
 function mayHaveArrived(error: unknown): boolean {
-  return !(error instanceof UploadError) || error.retryable || error.code === 'insufficient_storage'
+  return !(error instanceof Problem) || error.retryable || error.code === 'insufficient_storage'
 }
 
-function inTheWay(what: 'file' | 'folder', path: string): UploadError {
+function inTheWay(what: 'file' | 'folder', path: string): Problem {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  const message = `A ${what} named "${name}" already exists. Change the key template, or remove the ${what}.`
-  return new UploadError('destination_failed', message)
+  return new Problem(`a ${what} named "${name}" already exists`, {
+    advice: `Change the key template, or remove the ${what}.`,
+  })
 }

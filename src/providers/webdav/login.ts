@@ -6,6 +6,9 @@ export interface WebDavCredentials {
   readonly authType: 'basic' | 'digest'
 }
 
+/** Why the server rejects a request, and what to do. */
+export type Reason = readonly [why: string, advice?: string]
+
 /** Authentication of requests: none, Basic or Digest. */
 export interface WebDavLogin {
   /** If true, the first request should have no body, because its response decides how the others log in. */
@@ -20,7 +23,7 @@ export interface WebDavLogin {
    */
   handleChallenges(challenges: string, sent: string | undefined): boolean
   /** Returns the reason and the advice for a login that was finally rejected. */
-  explain(challenges: string): string
+  explain(challenges: string): Reason
 }
 
 export function createLogin(credentials: WebDavCredentials | undefined): WebDavLogin {
@@ -33,7 +36,7 @@ function createAnonymous(): WebDavLogin {
     isUnknown: false,
     authorize: () => undefined,
     handleChallenges: () => false,
-    explain: () => 'it requires a login. Set "username" and "password".',
+    explain: () => ['it requires a login', 'Set "username" and "password".'],
   }
 }
 
@@ -68,10 +71,10 @@ function createDigestLogin(credentials: WebDavCredentials): WebDavLogin {
   }
 }
 
-function explainRefusal(challenges: string, authType: string): string {
+function explainRefusal(challenges: string, authType: string): Reason {
   const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
   const other = authType === 'basic' ? 'digest' : 'basic'
   if (offered.includes(other) && !offered.includes(authType))
-    return `it requires another authentication scheme. Set "authType" to "${other}".`
-  return 'it rejected the login. Check "username" and "password".'
+    return ['it requires another authentication scheme', `Set "authType" to "${other}".`]
+  return ['it rejected the login', 'Check "username" and "password".']
 }

@@ -148,7 +148,7 @@ describe('what a refusal says', () => {
     [
       'a word nobody knows, with markup and an address in it',
       refusal(409, 'Strange', 'See &lt;b&gt;http://example.com/x&lt;/b&gt;.'),
-      /127\.0\.0\.1:\d+ returned 409 Strange: See example\.com\/x ?\.$/,
+      /127\.0\.0\.1:\d+ returned 409 Strange: See example\.com\/x ?\. Check/,
     ],
   ])('%s', async (_, answer, words) => {
     const error = await putAgainst(answer)
@@ -183,7 +183,7 @@ describe('what a refusal says', () => {
     const endpoint = `http://127.0.0.1:${port}`
     const target = openLoopbackS3({ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS })
     const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.timeout(5000)))
-    expect(error.message).toMatch(/returned 101\.$/)
+    expect(error.message).toMatch(/returned 101\. Check/)
     expect(error.retryable).toBe(false)
   })
 
@@ -253,7 +253,7 @@ describe('the end of an upload in parts', () => {
 
   it('takes an upload back that is refused with 200', async () => {
     const { put, sent } = await completeAgainst([refusal(200, 'InvalidPart', 'No such part.')])
-    expect((await failureOf(put)).message).toMatch(/returned 200 InvalidPart: No such part\.$/)
+    expect((await failureOf(put)).message).toMatch(/returned 200 InvalidPart: No such part\. Check/)
     expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
   })
 

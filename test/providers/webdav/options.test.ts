@@ -86,13 +86,13 @@ describe('a server that does not do what it says', () => {
       'stores nothing',
       method => ({ status: method === 'PUT' ? 201 : 404 }),
       true,
-      'The server accepted "a.png", but did not store it. Try again.',
+      'the server accepted the file, but did not store it. Try again',
     ],
     [
       'stores a part',
       method => (method === 'PROPFIND' ? { status: 207, body: PROPERTIES(3) } : { status: 201 }),
       true,
-      'The server accepted "a.png", but stored 3 of 5 bytes. Try again.',
+      'the server accepted the file, but stored 3 of 5 bytes. Try again',
     ],
     ['is no WebDAV server and likes everything', () => ({ status: 200, body: 'OK' }), false, 'returned 200'],
     [

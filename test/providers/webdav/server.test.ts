@@ -76,7 +76,7 @@ describe.each([
     await put(target, 'folder/in/it.txt')
     const error = await failureOf(put(target, 'folder/in'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(error.message).toContain('A folder named "in" already exists')
+    expect(error.message).toContain('a folder named "in" already exists')
     await expect(target.remove?.('folder/in', never())).rejects.toThrow('already exists')
     expect(await filesOf(server)).toEqual(['folder/in/it.txt'])
   })
@@ -86,7 +86,7 @@ describe.each([
     await put(target, 'a.txt')
     const error = await failureOf(put(target, 'a.txt/b.txt'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(error.message).toContain('A file named "a.txt" already exists')
+    expect(error.message).toContain('a file named "a.txt" already exists')
     expect(await filesOf(server)).toEqual(['a.txt'])
     await target.remove?.('a.txt', never())
     await put(target, 'a.txt/b.txt')
@@ -135,7 +135,7 @@ describe.each([
     onTestFinished(proxy.close)
     const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
     const { message } = await failureOf(put(target, 'x/a.txt'))
-    expect(message).toContain('a redirect: use the final URL): redirect to dav.example.com/dav/')
+    expect(message).toContain('(a redirect): redirect to dav.example.com/dav/. Use the final URL.')
   })
 
   it('waits for no answer that does not come, and keeps no connection', async () => {
@@ -205,7 +205,7 @@ describe('what only one of them does', () => {
     const strict = await open({ ...server, url: `${proxy.url}/dav/` })
     const error = await failureOf(put(strict, 'x/a.txt'))
     expect(error).toMatchObject({ retryable: false })
-    expect(error.message).toContain('set caFile')
+    expect(error.message).toContain('Set "caFile"')
   })
 
   it('Apache: a storm of 503 and a reset pass, and the upload arrives', async context => {

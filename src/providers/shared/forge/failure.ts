@@ -1,7 +1,8 @@
-import { UploadError } from '../../../errors.ts'
-import { excerpt, type HttpReply } from '../../../http/client.ts'
+import type { HttpReply } from '../../../http/client.ts'
+import { excerpt } from '../../../http/excerpt.ts'
 import { parseRetryAfter } from '../../../http/network.ts'
 import { isObject } from '../../../members.ts'
+import { Problem, type ProblemOptions } from '../../../problem.ts'
 
 /** The repository, for messages. */
 export interface RemoteBranch {
@@ -49,50 +50,63 @@ export function lacksBranch(reply: HttpReply): boolean {
   return reply.status === 404 && NO_BRANCH.test(wordsOf(reply))
 }
 
-/** Makes the error for a response that is not a success, with advice. */
-export function explainReply(reply: HttpReply, doing: string, remote: RemoteBranch): UploadError {
+/** Makes the problem of a response that is not a success. */
+export function explainReply(reply: HttpReply, { host, repo, branch, token }: RemoteBranch): Problem {
   const words = wordsOf(reply)
-  const response = words === '' ? '' : ` Response: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
-  const message = (hint: string) =>
-    `${remote.host} returned ${reply.status} when ${doing}: ${hint}.${response}`
-  if (isLimited(reply, words)) {
-    const retryAfterS = readPause(reply)
-    return new UploadError('destination_failed', message('the rate limit is exceeded'), {
+  const response = words === '' ? '' : ` (${excerpt(words.replaceAll(token, '[secret]'))})`
+  const fail = (why: string, options: ProblemOptions) =>
+    new Problem(`${host} returned ${reply.status}${response}: ${why}`, options)
+  if (isLimited(reply, words))
+    return fail('the rate limit is exceeded', {
+      advice: 'Wait, or upload less often.',
       retryable: true,
-      retryAfterS,
+      retryAfterS: readPause(reply),
     })
-  }
-  const retryable = isStale(reply, false)
-  return new UploadError('destination_failed', message(hintOf(reply.status, words, remote)), { retryable })
+  const [why, advice] = reasonOf(reply.status, words, { repo, branch })
+  return fail(why, { advice, retryable: isStale(reply, false) })
 }
 
-/** Makes the error for a successful response that is not from the API of a Git host. */
-export function notGitHost(reply: HttpReply, doing: string, { host, token }: RemoteBranch): UploadError {
+/** Makes the problem of a successful response that is not from the API of a Git host. */
+export function notGitHost(reply: HttpReply, { host, token }: RemoteBranch): Problem {
   const response = excerpt(reply.text.replaceAll(token, '[secret]'))
-  return new UploadError(
-    'destination_failed',
-    `${host} returned ${reply.status} when ${doing}, but not a response of its API. Check "apiUrl" and any proxy in between. Response: ${response}`,
-  )
+  return new Problem(`${host} returned ${reply.status}, but not a response of its API: ${response}`, {
+    advice: 'Check "apiUrl" and any proxy in between.',
+  })
 }
 
-function hintOf(status: number, words: string, { repo, branch }: RemoteBranch): string {
-  if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to its new location`
-  if (status === 401) return 'the token is invalid or expired, or lacks a scope; check "token"'
+function reasonOf(
+  status: number,
+  words: string,
+  { repo, branch }: Pick<RemoteBranch, 'repo' | 'branch'>,
+): readonly [why: string, advice?: string] {
+  if (status >= 300 && status < 400)
+    return [`"${repo}" has moved`, 'Set "repo" and "apiUrl" to its new location.']
+  if (status === 401) return ['the token is invalid or expired, or lacks a scope', 'Check "token".']
   if (SINGLE_SIGN_ON.test(words))
-    return `the organization of "${repo}" requires single sign-on; authorize "token" for the organization in the settings of the token`
+    return [
+      `the organization of "${repo}" requires single sign-on`,
+      'Authorize "token" for the organization in the settings of the token.',
+    ]
   if (ARCHIVED.test(words))
-    return `"${repo}" is archived and accepts no commits; unarchive it, or use another repository`
-  if (NO_BRANCH.test(words)) return `"${repo}" has no branch "${branch}"; create it, or correct "branch"`
+    return [`"${repo}" is archived and accepts no commits`, 'Unarchive it, or use another repository.']
+  if (NO_BRANCH.test(words)) return [`"${repo}" has no branch "${branch}"`, 'Create it, or correct "branch".']
   if (PROTECTED.test(words))
-    return `the branch "${branch}" is protected; allow the owner of the token to push to it, or use another branch`
+    return [
+      `the branch "${branch}" is protected`,
+      'Allow the owner of the token to push to it, or use another branch.',
+    ]
   if (status === 413 || TOO_LARGE.test(words))
-    return 'the file is too large; set "maxBytes" to the limit of the server'
-  if (status === 403) return `the token has no permission in "${repo}"; give it write access to the contents`
+    return ['the file is too large', 'Set "maxBytes" to the limit of the server.']
+  if (status === 403)
+    return [`the token has no permission in "${repo}"`, 'Give it write access to the contents.']
   if (status === 404)
-    return `"${repo}" or its branch "${branch}" does not exist, or the token has no access to it; check "repo", "branch" and "token"`
+    return [
+      `"${repo}" or its branch "${branch}" does not exist, or the token has no access to it`,
+      'Check "repo", "branch" and "token".',
+    ]
   if (speaksOfStale(words) || status === 409)
-    return `something else changed the branch "${branch}" at the same time; try again`
-  return 'it rejected the request'
+    return [`something else changed the branch "${branch}" at the same time`, 'Try again.']
+  return ['it rejected the request']
 }
 
 /** Detects rate limits: 429, or GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or a matching message. */

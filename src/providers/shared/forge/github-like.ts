@@ -1,6 +1,7 @@
-import { UploadError } from '../../../errors.ts'
-import { excerpt, type HttpReply } from '../../../http/client.ts'
+import type { HttpReply } from '../../../http/client.ts'
+import { excerpt } from '../../../http/excerpt.ts'
 import { membersOf } from '../../../members.ts'
+import { Problem } from '../../../problem.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
 import { type Forge, type RepositoryFile, readMembers } from './index.ts'
 import type { ContentsOptions } from './options.ts'
@@ -39,9 +40,8 @@ function readFile(reply: HttpReply): RepositoryFile | 'unknown' {
   const { type, path, sha, size } = entry
   if (type === 'file' && typeof sha === 'string' && typeof size === 'number') return { sha, size }
   if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'
-  const name = typeof path === 'string' ? `"${excerpt(path)}"` : 'the key'
-  throw new UploadError(
-    'destination_failed',
-    `Could not store the file as ${name}: the branch has a folder, a symbolic link or a submodule with that name. Change the key template.`,
-  )
+  const name = typeof path === 'string' ? `"${excerpt(path)}"` : 'its object key'
+  throw new Problem(`in the branch, ${name} is a folder, a symbolic link or a submodule`, {
+    advice: 'Change the key template.',
+  })
 }

@@ -1,7 +1,7 @@
-import { UploadError } from '../../../errors.ts'
 import { retry } from '../../../flow/retry.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
 import { type Members, membersOf } from '../../../members.ts'
+import { Problem } from '../../../problem.ts'
 import type { Target, UploadObject } from '../../contract.ts'
 import { locationAt } from '../location.ts'
 import { joinUrl } from '../public-url.ts'
@@ -99,15 +99,15 @@ async function lookUp(
   const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_REPLY_BYTES }, signal)
   if (reply.status === 404 && !lacksBranch(reply)) return undefined
   if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
-  if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, remote)
+  if (reply.status !== 200) throw explainReply(reply, remote)
   const found = forge.read(reply)
-  if (found === 'unknown') throw notGitHost(reply, `looking for "${key}"`, remote)
+  if (found === 'unknown') throw notGitHost(reply, remote)
   return found
 }
 
 async function store(repository: Repository, object: UploadObject, signal: AbortSignal): Promise<void> {
   const { key, size } = object
-  const reply = await change(repository, key, `committing "${key}"`, signal, async found => {
+  const reply = await change(repository, key, signal, async found => {
     if (found?.size === size && (await isBlobOf(object, found.sha, signal))) return undefined
     return commit(repository, object, found, signal)
   })
@@ -122,7 +122,6 @@ async function store(repository: Repository, object: UploadObject, signal: Abort
 function change(
   repository: Repository,
   key: string,
-  doing: string,
   signal: AbortSignal,
   send: (found: RepositoryFile | undefined) => Promise<HttpReply | undefined>,
 ): Promise<HttpReply | undefined> {
@@ -133,7 +132,7 @@ function change(
     const reply = await send(found)
     if (reply === undefined || reply.status < 300) return reply
     wasStale = isStale(reply, found !== undefined)
-    throw explainReply(reply, doing, repository.remote)
+    throw explainReply(reply, repository.remote)
   }
   return retry(attempt, { attempts: 2, transient: () => wasStale && { retryAfterS: 0 } }, signal)
 }
@@ -147,7 +146,7 @@ async function confirm(
 ): Promise<void> {
   const isContent = (sha: string) => isBlobOf(object, sha, signal)
   if (await forge.confirms(readMembers(reply), object.key, isContent)) return
-  throw notGitHost(reply, `committing "${object.key}"`, remote)
+  throw notGitHost(reply, remote)
 }
 
 function commit(
@@ -168,7 +167,6 @@ async function remove(repository: Repository, key: string, signal: AbortSignal):
   const reply = await change(
     repository,
     key,
-    `removing "${key}"`,
     signal,
     async found => found && repository.send(removalOf(repository.forge, key, found), signal),
   )
@@ -183,7 +181,7 @@ async function confirmRemoval(
 ): Promise<void> {
   const { forge, remote } = repository
   const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(repository, key, signal))
-  if (!isGone) throw notGitHost(reply, `removing "${key}"`, remote)
+  if (!isGone) throw notGitHost(reply, remote)
 }
 
 function messageOf(template: string, key: string): string {
@@ -199,39 +197,42 @@ function removalOf(forge: Forge, key: string, found: RepositoryFile): HttpReques
 
 /** Checks the repository, the branch and the permissions of the token, without a commit. */
 async function check({ forge, remote, send }: Repository, signal: AbortSignal): Promise<void> {
-  const ask = async (url: string, doing: string, isRight: (members: Members) => boolean) => {
+  const ask = async (url: string, isRight: (members: Members) => boolean) => {
     const reply = await send({ method: 'GET', url }, signal)
-    if (reply.status !== 200) throw explainReply(reply, doing, remote)
+    if (reply.status !== 200) throw explainReply(reply, remote)
     const members = readMembers(reply)
-    if (!isRight(members)) throw notGitHost(reply, doing, remote)
+    if (!isRight(members)) throw notGitHost(reply, remote)
     return members
   }
   const isRepo = ({ id }: Members) => typeof id === 'number'
-  const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`, isRepo)
-  const refuse = (reason: string) => new UploadError('destination_failed', `"${remote.repo}" ${reason}`)
-  if (repo['archived'] === true) throw refuse('is archived and accepts no commits. Use another repository.')
+  const repo = await ask(forge.repoUrl, isRepo)
+  const refuse = (reason: string, advice: string) => new Problem(`"${remote.repo}" ${reason}`, { advice })
+  if (repo['archived'] === true) throw refuse('is archived and accepts no commits', 'Use another repository.')
   const { push } = membersOf(repo['permissions'])
-  if (push === false) throw refuse('is not writable for the owner of the token. Give it write access.')
+  if (push === false) throw refuse('is not writable for the owner of the token', 'Give it write access.')
   if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload creates the branch
   const isBranch = ({ name }: Members) => name === remote.branch
-  const branch = await ask(forge.branchUrl, `looking for the branch "${remote.branch}"`, isBranch)
+  const branch = await ask(forge.branchUrl, isBranch)
   if (branch['can_push'] === false || branch['user_can_push'] === false)
     throw refuse(
-      `does not allow the owner of the token to push to "${remote.branch}". Give it push access, or use another branch.`,
+      `does not allow the owner of the token to push to "${remote.branch}"`,
+      'Give it push access, or use another branch.',
     )
 }
 
-function tooLarge({ key, size }: UploadObject, { host }: RemoteBranch, maxBytes: number): UploadError {
-  return new UploadError(
-    'too_large',
-    `"${key}" has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (maxBytes). Nothing was sent.`,
+function tooLarge({ size }: UploadObject, { host }: RemoteBranch, maxBytes: number): Problem {
+  return new Problem(
+    `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (maxBytes)`,
+    {
+      code: 'too_large',
+    },
   )
 }
 
 /**
  * Returns the members of a JSON object in a response.
  *
- * @throws UploadError `destination_failed` if it is not JSON, for example a login page
+ * @throws Problem if it is not JSON, for example a login page
  */
 export function readMembers(reply: HttpReply): Members {
   return membersOf(reply.json())

@@ -1,8 +1,10 @@
-import { messageOf, UploadError } from '../../../errors.ts'
-import { excerpt, type HttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
+import { messageOf } from '../../../errors.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
+import { excerpt } from '../../../http/excerpt.ts'
 import { formBody, type TypedBody } from '../../../http/form-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
 import { webUrl } from '../../../options.ts'
+import { Problem } from '../../../problem.ts'
 import type { Stored, Target, UploadObject } from '../../contract.ts'
 import { cleanUrl } from '../public-url.ts'
 import { type CompiledHost, compileHost, type HostDescription } from './description.ts'
@@ -69,7 +71,10 @@ function makeRequest(host: CompiledHost, object: UploadObject): { request: HttpR
     body,
     accept: host.accept,
     maxReplyBytes: MAX_REPLY_BYTES,
-    explain: (refusal: HttpReply) => find(host.errorMessage, answerFunctions({ reply: refusal, url })),
+    explain(refusal: HttpReply) {
+      const reason = find(host.errorMessage, answerFunctions({ reply: refusal, url }))
+      return reason === undefined ? undefined : { reason }
+    },
   }
   return { request, url }
 }
@@ -88,36 +93,31 @@ function makeBody(
 /** Node also rejects such a value, but only after the body has started. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
-  throw new UploadError(
-    'destination_failed',
-    `The header "${name}" can't be sent: its value contains a line break or a character outside Latin-1.`,
+  throw new Problem(
+    `the header "${name}" can't be sent: its value contains a line break or a character outside Latin-1`,
   )
 }
 
-/** @throws UploadError `destination_failed` unless the response is a success that contains an absolute URL */
+/** @throws Problem unless the response is a success that contains an absolute URL */
 function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, url: URL): Stored {
   const answered = answerFunctions({ reply, url })
   const functions = { ...objectFunctions(object, host.secrets, 'url'), ...answered }
   const plain = { ...objectFunctions(object, host.secrets, 'text'), ...answered }
   const { success } = host
   if (!host.readsAnswer && reply.status < 300 && isPage(reply))
-    throw failure(
-      `${url.host} returned an HTML page instead of the result of storing "${object.key}": ${excerpt(reply.text)}`,
-    )
+    throw new Problem(`${url.host} returned an HTML page instead of the result: ${excerpt(reply.text)}`)
   if (success && !success.is.has(fillTemplate(success.at, functions, plain) ?? '')) {
     const reason = find(host.errorMessage, functions, plain) ?? reply.text
-    throw failure(`${url.host} did not store "${object.key}": ${excerpt(reason)}`)
+    throw new Problem(`${url.host} did not store it: ${excerpt(reason)}`)
   }
   const address = find(host.resultUrl, functions, plain)
   if (address === undefined) {
     const reason = find(host.errorMessage, functions, plain) ?? reply.text
-    throw failure(`${url.host} returned no URL for "${object.key}": ${excerpt(reason)}`)
+    throw new Problem(`${url.host} returned no URL: ${excerpt(reason)}`)
   }
   const resultUrl = toCleanUrl(address)
   if (resultUrl === undefined) {
-    throw failure(
-      `${url.host} returned "${excerpt(address)}", which is not an http or https URL, for "${object.key}".`,
-    )
+    throw new Problem(`${url.host} returned "${excerpt(address)}", which is not an http or https URL`)
   }
   const deleteUrl = toCleanUrl(find(host.deleteUrl, functions, plain) ?? '')
   return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
@@ -129,11 +129,6 @@ function isPage({ headers, text }: HttpReply): boolean {
     /^text\/html\b/i.test(headers['content-type'] ?? '') ||
     /^\s*<(?:!doctype|html)\b/i.test(text.slice(0, 1000))
   )
-}
-
-/** Not retryable, because the host would return the same response again. */
-function failure(message: string): UploadError {
-  return new UploadError('destination_failed', message)
 }
 
 /** Returns the first template with a value. */
@@ -153,11 +148,13 @@ function toCleanUrl(text: string): string | undefined {
 
 /** Masks secrets, because hosts repeat them in responses and URLs contain them. */
 function hideSecrets(error: unknown, mask: Mask): unknown {
-  if (!(error instanceof UploadError)) return error
-  const { code, message, retryable, retryAfterS, cause } = error
+  if (!(error instanceof Problem)) return error
+  const { why, advice, code, retryable, retryAfterS, cause } = error
   const reason = cause instanceof Error ? cause.message : undefined
-  if (mask(message) === message && mask(reason ?? '') === (reason ?? '')) return error
-  return new UploadError(code, mask(message), {
+  if (mask(why) === why && mask(reason ?? '') === (reason ?? '')) return error
+  return new Problem(mask(why), {
+    advice,
+    code,
     retryable,
     ...(reason !== undefined && { cause: new Error(mask(reason)) }),
     ...(retryAfterS !== undefined && { retryAfterS }),

@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import { decodeHeader, type HttpReply } from '../../../http/client.ts'
+import type { HttpReply } from '../../../http/client.ts'
+import { decodeHeader } from '../../../http/excerpt.ts'
 import { DATE_PLACEHOLDERS } from '../../../payload/date-placeholders.ts'
 import type { UploadObject } from '../../contract.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
