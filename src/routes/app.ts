@@ -16,6 +16,7 @@ import { createFilesRoute } from './files.ts'
 import { answerProbe, type Probe } from './heartbeat.ts'
 import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
+import { createKnownRoute } from './known.ts'
 import { createLinksRoute } from './links.ts'
 import { findForwardingHeader } from './loopback.ts'
 import type { Metrics } from './metrics.ts'
@@ -111,6 +112,16 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   }
   app.post('/upload', upload)
   app.put(UPLOAD_PATHS, upload)
+  const answerKnown = createKnownRoute(uploader, access, settings, baseOf, mask)
+  app
+    .route('/upload/known')
+    .post((req, res) => {
+      const query = parametersOf(req.url)
+      res.locals.alwaysOk = settings.alwaysOk || wantsOk(query)
+      assertServed(req)
+      return deps.track(answerKnown(req, res, query))
+    })
+    .all(onlyMethods('POST, PUT, OPTIONS'))
   app.use((req, _res, next) => {
     assertServed(req)
     next()

@@ -128,6 +128,57 @@ function uploadPaths(): Json {
       },
       put: { operationId: 'put', parameters: [...uploadQuery, idempotencyKey], ...put },
     },
+    '/upload/known': {
+      post: {
+        operationId: 'known',
+        summary: 'Find files that this client has stored at the destination before',
+        parameters: uploadQuery,
+        requestBody: {
+          content: json({
+            type: 'object',
+            required: ['files'],
+            properties: {
+              files: {
+                type: 'array',
+                maxItems: 1000,
+                items: {
+                  type: 'object',
+                  required: ['name', 'sha256', 'size'],
+                  properties: {
+                    name: { type: 'string' },
+                    sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
+                    size: { type: 'integer', minimum: 0 },
+                  },
+                },
+              },
+            },
+          }),
+        },
+        responses: {
+          ...ok(
+            'For each file, in order, its link, or that it must be sent.',
+            json({
+              type: 'object',
+              required: ['success', 'files'],
+              properties: {
+                success: { const: true },
+                files: {
+                  type: 'array',
+                  items: {
+                    type: 'object',
+                    properties: { url: { type: 'string' }, send: { const: true } },
+                  },
+                },
+              },
+            }),
+          ),
+          ...failures,
+        },
+        security,
+      },
+      // A file of this name.
+      put: { operationId: 'putKnown', parameters: [...uploadQuery, idempotencyKey], ...put },
+    },
     '/upload/{name}': {
       put: {
         operationId: 'putNamed',

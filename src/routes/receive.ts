@@ -73,7 +73,8 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
   const name = baseName(options.name ?? '')
   let payload: Payload
   try {
-    payload = await readPayload(req, res, name, mayBeFile ? limits.fileSize : limits.jsonBody, options)
+    const limit = mayBeFile ? limits.fileSize : limits.jsonBody
+    payload = await readPayload(req, res, name, limit, { ...options, bodyIdleMs: limits.bodyIdleMs })
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     if (error.code === 'too_large' && !mayBeFile) throw tooLargeList(limits.jsonBody)
@@ -105,20 +106,46 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
   }
 }
 
+/**
+ * Reads a JSON body.
+ *
+ * @param limit bytes
+ * @throws UploadError `invalid_request`, `too_large`, `request_timeout`, `overloaded`
+ */
+export async function readJson(
+  req: Request,
+  res: Response,
+  options: Pick<BodyOptions, 'payloads' | 'spool'> & { readonly bodyIdleMs: number },
+  limit: number,
+): Promise<unknown> {
+  const { payloads } = options
+  const payload = await readPayload(req, res, 'body', limit, options)
+  const release = payloads.take(LIST_COPIES * payload.size)
+  try {
+    return JSON.parse((await readAll(payload, createCanceller().signal)).toString('utf8'))
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw new UploadError('invalid_request', 'The body is not valid JSON.')
+  } finally {
+    release()
+    await payload.dispose()
+  }
+}
+
 /** @throws UploadError as `Payloads.read`, `request_timeout`, and `invalid_request` if the connection breaks */
 async function readPayload(
   req: Request,
   res: Response,
   name: string,
   limit: number,
-  { payloads, spool, limits }: BodyOptions,
+  { payloads, spool, bodyIdleMs }: Pick<BodyOptions, 'payloads' | 'spool'> & { readonly bodyIdleMs: number },
 ): Promise<Payload> {
   // Before the client is asked for the body.
   if (Number(req.headers['content-length']) > limit) throw tooLarge(name, limit)
   sendContinue(req, res)
   // The request itself must not be destroyed, because it gets a response.
   const body = new PassThrough({ highWaterMark: BUFFERED_BYTES })
-  const stopWatch = watchBody(req, limits.bodyIdleMs, error => body.destroy(error))
+  const stopWatch = watchBody(req, bodyIdleMs, error => body.destroy(error))
   req.once('close', () => {
     if (!req.complete) body.destroy(cutOff())
   })

@@ -161,7 +161,7 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
  *
  * @param underWay files that fail then, and are named in the log line
  */
-function abortWhenGone(res: Response, underWay: () => readonly string[] = () => []): AbortSignal {
+export function abortWhenGone(res: Response, underWay: () => readonly string[] = () => []): AbortSignal {
   const gone = createCanceller()
   const onDisconnect = () => {
     if (res.writableFinished) return

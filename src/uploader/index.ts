@@ -8,6 +8,7 @@ import { readWindows } from '../store/quotas.ts'
 import type { UploaderDeps } from './app.ts'
 import { chooseDestination, type Destination, type DestinationChoice } from './destinations.ts'
 import type { Caller, Input } from './input.ts'
+import { findKnownFiles, type KnownRequest } from './known.ts'
 import { assertRoom } from './quota.ts'
 import { discard, spoolFor, type UploadRequest } from './request.ts'
 import { isReadable } from './sources/index.ts'
@@ -31,6 +32,8 @@ export interface Uploader {
   spoolFor(destination: Destination): Spool
   /** See upload.ts. */
   upload(request: UploadRequest): Promise<Uploaded>
+  /** See known.ts. */
+  known(request: KnownRequest): Promise<readonly (string | undefined)[]>
   /**
    * Completes an upload whose post-upload steps are pending. Uploads nothing again.
    *
@@ -64,6 +67,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     isReadable: (path, caller) => isReadable(path, caller, deps.sources),
     spoolFor: destination => spoolFor(destination, deps),
     upload: request => upload(request, deps),
+    known: request => findKnownFiles(request, deps),
     async finalize(id, baseUrl, signal) {
       const ended = await finalizer.retry(id, baseUrl, signal)
       return ended && deps.withLinks(ended, baseUrl)

@@ -1,0 +1,112 @@
+import { mapConcurrently } from '../flow/map-concurrently.ts'
+import type { StoredFile } from '../store/contract.ts'
+import { findKnown, type KnownObject } from '../store/known.ts'
+import { newUploadId } from '../store/upload-id.ts'
+import type { NewUpload } from '../store/upload-rows.ts'
+import { begin } from '../store/uploads.ts'
+import type { UploaderDeps } from './app.ts'
+import { type Destination, idOf } from './destinations.ts'
+import { expiresAt } from './expiry.ts'
+import { type Caller, keptOrigin, type UploadOptions } from './input.ts'
+import { keptUrlAgain, linkOf } from './links.ts'
+import { exists } from './send.ts'
+
+/** Objects that the destination is asked for at the same time. */
+const SIDE_BY_SIDE = 8
+
+/** A file that a client has, and may not have to send. */
+export interface AskedFile {
+  readonly name: string
+  /** SHA-256 of its content, hex. */
+  readonly sha256: string
+  /** Bytes. */
+  readonly size: number
+}
+
+export interface KnownRequest {
+  readonly destination: Destination
+  readonly files: readonly AskedFile[]
+  readonly options: Pick<UploadOptions, 'expires'>
+  readonly caller: Caller
+  readonly requestId: string
+  /** URL of this server as the client sees it, with a final slash. */
+  readonly baseUrl: string
+  readonly signal: AbortSignal
+}
+
+/**
+ * Finds the files that the client has stored at the destination before. They become an upload of their own, in the history, for
+ * the quotas and for the hooks; their objects expire later.
+ *
+ * @returns a link for each file, in order; undefined if it must be sent
+ * @throws FinalizationPending if a hook fails; UploadError if the database can't be reached
+ */
+export async function findKnownFiles(
+  request: KnownRequest,
+  deps: UploaderDeps,
+): Promise<(string | undefined)[]> {
+  const { destination, files, caller, options, baseUrl, signal } = request
+  const links: (string | undefined)[] = files.map(() => undefined)
+  if (!mayKnow(destination)) return links
+  const hashes = [...new Set(files.map(({ sha256 }) => sha256))]
+  const id = idOf(destination)
+  const objects = await deps.database.read(db => findKnown(db, caller.name, id, destination.location, hashes))
+  const isThere = await lookForAll(objects, destination, signal)
+  const found = files.flatMap(({ sha256, size, name }, index): (StoredFile & { name: string })[] => {
+    const fitting = objects.filter(
+      object => object.sha256 === sha256 && object.size === size && isThere.has(object.key),
+    )
+    const object = fitting.find(({ origin }) => origin === keptOrigin(name)) ?? fitting[0]
+    return object ? [{ ...object, index, name }] : []
+  })
+  if (found.length === 0) return links
+
+  const now = Date.now()
+  const upload: NewUpload = {
+    id: newUploadId(now),
+    createdAt: now,
+    owner: deps.owner.id,
+    requestId: request.requestId,
+    caller: caller.name,
+    destination: id,
+    origins: found.map(({ name }) => keptOrigin(name)),
+  }
+  await deps.owner.keepAlive()
+  const { quotas = [] } = caller
+  const planned = found.map(({ index, size }) => ({ index, size, wanted: [] }))
+  const begun = await begin(deps.database, upload, { id: upload.id, claimed: new Set() }, planned, { quotas })
+  const counted = found.filter(
+    (_, n) => begun.is === 'begun' && begun.files[n] && !('full' in begun.files[n]),
+  )
+  const end = expiresAt(destination, options.expires, now)
+  const stored: StoredFile[] = []
+  for (const { name, url, ...file } of counted) {
+    const link = await keptUrlAgain(destination, { key: file.key, url }, signal)
+    stored.push({ ...file, url: link, origin: keptOrigin(name), expiresAt: end })
+  }
+  const state = deps.hooks.length > 0 && stored.length > 0 ? 'stored' : 'done'
+  const saved = await deps.finalizer.save(upload, { state, files: stored, failed: [], isSettled: true })
+  if (state === 'stored' && saved.lost.length === 0)
+    await deps.finalizer.runHooks(upload.id, baseUrl, deps.hooks)
+  for (const { index, url } of saved.files) links[index] = linkOf(id, url, baseUrl, deps.destinations)
+  return links
+}
+
+/** Whether a hash of the client can be compared with those of stored objects, and an object looked for. */
+function mayKnow({ pictures, mirrors, target }: Destination): boolean {
+  return pictures === undefined && mirrors.length === 0 && target.exists !== undefined
+}
+
+/** The keys of the objects that are still at the destination. One that can't be asked for counts as gone. */
+async function lookForAll(
+  objects: readonly KnownObject[],
+  destination: Destination,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const there = new Set<string>()
+  await mapConcurrently([...new Set(objects.map(({ key }) => key))], SIDE_BY_SIDE, async key => {
+    if (await exists(destination, key, signal).catch(() => false)) there.add(key)
+  })
+  signal.throwIfAborted()
+  return there
+}
