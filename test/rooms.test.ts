@@ -93,12 +93,6 @@ describe('every room', () => {
       taken.filter(({ from }) => !allowed.includes(roomOf(from) ?? room) || from === 'index.ts'),
     ).toEqual([])
   })
-
-  it.each(rooms)('%s holds no more than a third of the lines', room => {
-    const lines = (paths: readonly string[]) =>
-      paths.reduce((sum, path) => sum + readFileSync(join(SRC, path), 'utf8').split('\n').length, 0)
-    expect(lines(filesIn(room))).toBeLessThan(lines(FILES) / 3)
-  })
 })
 
 it('the wings meet in cli alone: no room of the server takes from the client', () => {
