@@ -71,9 +71,9 @@ async function measure(pids, work) {
 const times = (count, work) => Promise.all(Array.from({ length: count }, (_, index) => work(index)))
 
 async function startOurs() {
-  const pictures = { format: 'webp', quality: QUALITY, resize: { width: WIDTH }, timeout: '120s' }
+  const images = { format: 'webp', quality: QUALITY, resize: { width: WIDTH }, timeout: '120s' }
   const server = await startServer(
-    uploadServer('upload-server', { local: { durable: false } }, undefined, [], { pictures }),
+    uploadServer('upload-server', { local: { durable: false } }, undefined, [], { images }),
     { directory, isPinned: false },
   )
   let counter = 0

@@ -40,7 +40,7 @@ describe('in one request', () => {
   })
 
   it('two pictures that become files of one name had one link', async () => {
-    const app = await startApp({ config: { keyTemplate, pictures: { requests: ['format'] } } })
+    const app = await startApp({ config: { keyTemplate, images: { allowFromRequest: ['format'] } } })
     const paint = (background: string) => sharp({ create: { width: 9, height: 9, channels: 3, background } })
     const [png, jpeg] = await Promise.all([paint('red').png().toBuffer(), paint('blue').jpeg().toBuffer()])
     const answer = await send(`${app.url}/upload?format=webp`, [

@@ -318,7 +318,7 @@ it('offers the expiry times of a destination, and shows when a link expires and 
     local: {
       month: place('month', {
         expiry: { default: '30d', max: '45d' },
-        pictures: { requests: ['format'] },
+        images: { allowFromRequest: ['format'] },
       }),
       stays: place('stays', {}),
     },
@@ -368,11 +368,11 @@ it('offers only the image options that the chosen destination allows', async con
   const place = (name: string, requests: string[]) => ({
     directory: name,
     serve: true,
-    pictures: { requests },
+    images: { allowFromRequest: requests },
   })
   const providers = {
     local: {
-      all: place('all', ['format', 'quality', 'size', 'strip']),
+      all: place('all', ['format', 'quality', 'size', 'stripMetadata']),
       none: place('none', []),
       some: place('some', ['format']),
     },
@@ -390,7 +390,7 @@ it('offers only the image options that the chosen destination allows', async con
       await eventually(() => rows(page, 'stored').count()).toBe(1)
       expect((await download(await linkIn(page))).subarray(8, 12).toString()).toBe('WEBP')
       expect(urls.find(address => address.includes('/upload?'))).toMatch(
-        /\?destination=local%2Fall&format=webp&width=2&strip=1$/,
+        /\?destination=local%2Fall&format=webp&width=2&stripMetadata=1$/,
       )
       await page.getByLabel('Destination').selectOption('local / some')
       expect(await page.getByLabel('Maximum width').isVisible()).toBe(false)
@@ -822,7 +822,7 @@ it('warns of HEIC, and offers JPEG where the destination converts images', async
   const place = (directory: string, requests: string[]) => ({
     directory,
     serve: true,
-    pictures: { requests },
+    images: { allowFromRequest: requests },
   })
   const providers = { local: { plain: place('a', []), converts: place('b', ['format']) } }
   const heic = Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic')

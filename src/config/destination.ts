@@ -126,7 +126,7 @@ export const destinationSchema = z.strictObject({
     .describe(
       'Expiry of files at this destination. Expired files are deleted, together with their copies at mirrors and fallbacks. Default: files never expire, and uploads may not set `expires`.',
     ),
-  pictures: pictureSchema
+  images: pictureSchema
     .optional()
-    .describe('Changes to images at this destination. They replace the setting "pictures" as a whole.'),
+    .describe('Changes to images at this destination. They replace the setting "images" as a whole.'),
 })

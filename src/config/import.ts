@@ -32,12 +32,12 @@ export async function importPicGo(old: Json): Promise<Import> {
     const read: Json = {}
     for (const [name, options] of Object.entries(saved)) {
       if (!isRecord(options)) continue
-      const { keyTemplate, pictures, mirrors, ...theirs } = options
+      const { keyTemplate, images, mirrors, ...theirs } = options
       const translated = provider?.fromPicGo?.(theirs) ?? { options: theirs, notes: [] }
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
       const own = {
         ...translated.options,
-        ...(pictures !== undefined && { pictures }),
+        ...(images !== undefined && { images }),
         ...(mirrors !== undefined && { mirrors }),
         ...(urlRewrite.length > 0 && { urlRewrite }),
       }

@@ -254,7 +254,7 @@ const MOVED = {
   default: ['picBed.uploader', 'picBed.current'],
   keyTemplate: ['buildIn.rename', 'settings.autoRename'],
   'log.level': ['settings.logLevel'],
-  pictures: ['buildIn'],
+  images: ['buildIn'],
   'server.key': ['settings.serverKey', 'settings.server.secret', 'settings.server.key', 'server.key'],
   server: ['settings.server', 'server'],
 }

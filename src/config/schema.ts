@@ -192,7 +192,7 @@ export const configSchema = z.strictObject({
       'Destinations, as providers.<type>.<configName>. Default: one that stores files in the data directory.',
     ),
   keyTemplate: keyTemplate.default('{Y}/{m}/{path}/{filename}-{sha256-8}{extname}'),
-  pictures: pictureSchema.optional().describe('Changes to images before they are stored. Default: none.'),
+  images: pictureSchema.optional().describe('Changes to images before they are stored. Default: none.'),
   finalization: section(
     {
       keep: time(DAY_MS, Number.MAX_SAFE_INTEGER)

@@ -3,7 +3,7 @@ export interface DestinationChoice {
   readonly picbed: string
   readonly configName: string
   readonly isDefault: boolean
-  /** The image options that a request may set: `format`, `quality`, `size`, `strip`. */
+  /** The image options that a request may set: `format`, `quality`, `size`, `stripMetadata`. */
   readonly pictures: readonly string[]
   /** The expiry times to choose from, such as `7d`, the default first. Empty if files at this destination never expire. */
   readonly expiry: readonly string[]

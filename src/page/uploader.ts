@@ -84,7 +84,7 @@ function renderPictures({ images: texts }: Words): Html {
 <label data-option="quality">${texts.quality} ${number('quality', 100)}</label>
 <label data-option="size">${texts.width} ${number('width', 65_535)}</label>
 <label data-option="size">${texts.height} ${number('height', 65_535)}</label>
-<label data-option="strip" class="check"><input name="strip" type="checkbox" value="1"> ${texts.strip}</label>
+<label data-option="stripMetadata" class="check"><input name="stripMetadata" type="checkbox" value="1"> ${texts.stripMetadata}</label>
 </form>
 </details>`
 }

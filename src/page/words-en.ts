@@ -86,7 +86,7 @@ export const en = {
     quality: 'Quality, 1 to 100',
     width: 'Maximum width in pixels',
     height: 'Maximum height in pixels',
-    strip: 'Remove metadata, such as the GPS location',
+    stripMetadata: 'Remove metadata, such as the GPS location',
   },
 
   recent: {

@@ -56,7 +56,7 @@ export const zh: Words = {
     quality: '质量（1 至 100）',
     width: '最大宽度（像素）',
     height: '最大高度（像素）',
-    strip: '删除元数据（如拍摄地点）',
+    stripMetadata: '删除元数据（如拍摄地点）',
   },
 
   recent: {

@@ -55,9 +55,19 @@ export async function changePicture(
 
 /** For an animated PNG, only the metadata can be removed. */
 function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
-  const { format, quality, resize, rotate, flip, flop, orient, strip, watermark } = options
-  if (contentType === 'image/apng') return strip
-  const isIdle = !(format || quality || resize || rotate || flip || flop || orient || strip || watermark)
+  const { format, quality, resize, rotate, flip, flop, orient, stripMetadata, watermark } = options
+  if (contentType === 'image/apng') return stripMetadata
+  const isIdle = !(
+    format ||
+    quality ||
+    resize ||
+    rotate ||
+    flip ||
+    flop ||
+    orient ||
+    stripMetadata ||
+    watermark
+  )
   return contentType in LOADERS && !isIdle
 }
 
@@ -91,13 +101,13 @@ function tooSlow({ name }: Payload, { timeout }: PictureOptions): UploadError {
   const what = `"${name || 'The image'}"`
   return new UploadError(
     'source_failed',
-    `${what} could not be processed within ${timeout / 1000} s (pictures.timeout). Send a smaller image.`,
+    `${what} could not be processed within ${timeout / 1000} s (images.timeout). Send a smaller image.`,
   )
 }
 
 function tooLate({ name }: Payload): UploadError {
   const what = `"${name || 'The image'}"`
-  const message = `${what} was queued for too long, because the server is processing too many images (pictures.timeout). Try again in a moment.`
+  const message = `${what} was queued for too long, because the server is processing too many images (images.timeout). Try again in a moment.`
   return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 
@@ -106,7 +116,7 @@ function unreadable({ name }: Payload, error: unknown): UploadError {
   const what = `"${name || 'The image'}"`
   return new UploadError(
     'source_failed',
-    `${what} could not be decoded as an image (${reason}). Send an intact file, or set "pictures.unreadable" to "keep" to store such files unchanged.`,
+    `${what} could not be decoded as an image (${reason}). Send an intact file, or set "images.unreadable" to "keep" to store such files unchanged.`,
     { cause: error },
   )
 }

@@ -57,19 +57,20 @@ async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: str
   if (contentType === 'image/apng') return stripped(job, 'png')
   const isHeif = LOADERS[contentType] === 'VipsForeignLoadHeif'
   if (isHeif && isSequence(await bytesOf(job))) {
-    if (options.strip) throw notStripped(name, 'it is an animated AVIF')
+    if (options.stripMetadata) throw notStripped(name, 'it is an animated AVIF')
     return undefined
   }
   const sharp = await loadSharp()
   const picture = await look(sharp, job)
   const { source } = picture
   const target = outputFormatOf(picture, options)
-  const original = options.strip && !mustChange(picture, options) ? await stripped(job, source) : undefined
+  const original =
+    options.stripMetadata && !mustChange(picture, options) ? await stripped(job, source) : undefined
   if (!needsWork(picture, target, options)) return original
   const rendered = await render(sharp, picture, target, options)
   const size = original?.bytes.length ?? job.size
   if (!mustChange(picture, options) && !options.larger && rendered.length >= size) return original
-  const bytes = options.strip ? strip(rendered, target, name) : rendered
+  const bytes = options.stripMetadata ? strip(rendered, target, name) : rendered
   return target === source ? { bytes } : { bytes, extension: EXTENSIONS[target] }
 }
 

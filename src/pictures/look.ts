@@ -108,6 +108,6 @@ function tooManyPixels({ name }: PictureJob, pixels: number, most: number): Uplo
   const millions = (count: number) => `${+(count / 1e6).toFixed(1)} million`
   return new UploadError(
     'too_large',
-    `"${name || 'The image'}" has ${millions(pixels)} pixels, more than the maximum of ${millions(most)} (pictures.maxPixels).`,
+    `"${name || 'The image'}" has ${millions(pixels)} pixels, more than the maximum of ${millions(most)} (images.maxPixels).`,
   )
 }

@@ -9,8 +9,8 @@ export type Format = (typeof FORMATS)[number]
 export const SOURCE_FORMATS = ['jpeg', 'png', 'webp', 'avif', 'gif', 'tiff', 'heic'] as const
 export type SourceFormat = (typeof SOURCE_FORMATS)[number]
 
-/** Image options that a request may set, if `pictures.requests` allows them. */
-export const REQUESTABLE_OPTIONS = ['format', 'quality', 'size', 'strip'] as const
+/** Image options that a request may set, if `images.allowFromRequest` allows them. */
+export const REQUESTABLE_OPTIONS = ['format', 'quality', 'size', 'stripMetadata'] as const
 
 const format = z.enum(FORMATS)
 const degrees = z.number().min(-360).max(360)
@@ -101,7 +101,7 @@ export const pictureSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe('Rotate images upright as their EXIF orientation says, even if nothing else is changed.'),
-  strip: z
+  stripMetadata: z
     .boolean()
     .default(false)
     .describe('Remove metadata, including the GPS location. The color profile and the orientation are kept.'),
@@ -125,11 +125,11 @@ export const pictureSchema = z.strictObject({
     .default(50_000_000)
     .describe('Maximum number of pixels of one image, all frames included. An upload with more fails.'),
   timeout: time(1, 600_000).prefault('30s').describe('Timeout for one image, including time in the queue.'),
-  requests: z
+  allowFromRequest: z
     .array(z.enum(REQUESTABLE_OPTIONS))
     .default([])
     .describe(
-      'Image options that a request may set with its query parameters: "format", "quality", "size" (width and height), "strip" (remove metadata). Default: none.',
+      'Image options that a request may set with its query parameters: "format", "quality", "size" (width and height), "stripMetadata". Default: none.',
     ),
 })
 

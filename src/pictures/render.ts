@@ -30,7 +30,7 @@ export async function render(
   if (size && pixels > options.maxPixels)
     throw new UploadError(
       'too_large',
-      `An image of ${size.width} x ${size.height} pixels would be too large (pictures.maxPixels).`,
+      `An image of ${size.width} x ${size.height} pixels would be too large (images.maxPixels).`,
     )
   allowPixels(pixels)
   let pipeline = picture.open().autoOrient()
@@ -46,7 +46,7 @@ export async function render(
     pipeline = pipeline.composite(await layOver(sharp, options.watermark, frame, frames))
     allowLoaders(sharp, [picture.loader])
   }
-  pipeline = options.strip ? pipeline.keepIccProfile() : pipeline.keepMetadata()
+  pipeline = options.stripMetadata ? pipeline.keepIccProfile() : pipeline.keepMetadata()
   const space = colourspaceOf(picture, target, options)
   if (space) pipeline = pipeline.toColourspace(space)
   // A profile for grey does not fit to colors.

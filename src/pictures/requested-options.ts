@@ -7,7 +7,7 @@ export interface RequestedImageOptions {
   readonly quality?: number
   readonly width?: number
   readonly height?: number
-  readonly strip?: true
+  readonly stripMetadata?: true
 }
 
 /** @throws UploadError `invalid_request` if the destination does not allow requests to set this option */
@@ -15,10 +15,10 @@ export function assertRequestable(
   what: (typeof REQUESTABLE_OPTIONS)[number],
   options: PictureOptions | undefined,
 ): void {
-  if (options?.requests.includes(what)) return
+  if (options?.allowFromRequest.includes(what)) return
   throw new UploadError(
     'invalid_request',
-    `Requests may not set the ${what} of images at this destination (pictures.requests).`,
+    `Requests may not set the ${what} of images at this destination (images.allowFromRequest).`,
   )
 }
 
@@ -28,16 +28,16 @@ export function assertRequestable(
  */
 export function withRequestedOptions(
   options: PictureOptions | undefined,
-  { format, quality, width, height, strip }: RequestedImageOptions,
+  { format, quality, width, height, stripMetadata }: RequestedImageOptions,
 ): PictureOptions | undefined {
-  if (!(format ?? quality ?? width ?? height ?? strip)) return options
+  if (!(format ?? quality ?? width ?? height ?? stripMetadata)) return options
   const base = options ?? pictureSchema.parse({})
   const { resize } = base
   return {
     ...base,
     ...(format && { format, larger: true }),
     ...(quality && { quality }),
-    ...(strip && { strip }),
+    ...(stripMetadata && { stripMetadata }),
     ...((width ?? height) && {
       resize: { width: least(width, resize?.width), height: least(height, resize?.height), enlarge: false },
     }),

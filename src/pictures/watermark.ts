@@ -80,7 +80,7 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
     const reason = messageOf(error)
     throw new UploadError(
       'destination_failed',
-      `The watermark can't be drawn (pictures.watermark): ${reason}.`,
+      `The watermark can't be drawn (images.watermark): ${reason}.`,
       {
         cause: error,
       },

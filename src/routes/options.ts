@@ -106,10 +106,10 @@ export const OPTIONS = {
     check: (_, { pictures }) => assertRequestable('size', pictures),
     isFingerprinted: true,
   }),
-  strip: option({
+  stripMetadata: option({
     description: '`1` or `true` removes metadata from images. The destination must allow it.',
     parse: yes,
-    check: (_, { pictures }) => assertRequestable('strip', pictures),
+    check: (_, { pictures }) => assertRequestable('stripMetadata', pictures),
     isFingerprinted: true,
   }),
   status: option({

@@ -184,7 +184,7 @@ function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedB
       picbed: one.type,
       configName: one.name,
       isDefault: one === preset,
-      pictures: one.pictures?.requests ?? [],
+      pictures: one.pictures?.allowFromRequest ?? [],
       expiry: listTimes(one.expiry),
     }))
 }

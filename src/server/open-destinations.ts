@@ -23,9 +23,9 @@ export function openConfiguredDestinations(
   { warn, putQueues, env, mask }: DestinationDeps,
 ): Promise<Destination[]> {
   const { destinations, settings, ownPaths, dataDirectory, programFolder } = config
-  const { keyTemplate, pictures, network } = settings
+  const { keyTemplate, images, network } = settings
   const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
   const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
-  return openDestinations(destinations, keyTemplate, warn, own, putQueues, pictures, outgoing)
+  return openDestinations(destinations, keyTemplate, warn, own, putQueues, images, outgoing)
 }

@@ -75,7 +75,7 @@ export interface DestinationSpec extends DestinationName {
     readonly fallback?: string | undefined
     readonly mirrors?: readonly Mirror[]
     readonly expiry?: ExpiryRule | undefined
-    readonly pictures?: PictureOptions | undefined
+    readonly images?: PictureOptions | undefined
     readonly proxy?: string | undefined
     readonly caFile?: string | undefined
     readonly insecureTls?: boolean

@@ -105,7 +105,7 @@ function makeDestination(
     fallback: common.fallback,
     mirrors: common.mirrors ?? [],
     expiry: common.expiry,
-    pictures: common.pictures ?? general.pictures,
+    pictures: common.images ?? general.pictures,
     queue: target.traits?.serial ? putQueues.of(location) : undefined,
   }
 }

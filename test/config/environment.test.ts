@@ -67,14 +67,14 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'limits.jsonBody': ['3MB', 3 * 1024 * 1024],
   'limits.memory': ['3MB', 3 * 1024 * 1024],
   'finalization.keep': ['2d', 2 * 24 * 60 * 60_000],
-  'pictures.timeout': ['5s', 5000],
-  'pictures.format': ['webp', 'webp'],
-  'pictures.watermark.image': ['/srv/mark.png', '/srv/mark.png'],
-  'pictures.watermark.font': ['/srv/font.ttf', '/srv/font.ttf'],
-  'pictures.watermark.color': ['#123456', '#123456'],
-  'pictures.watermark.opacity': ['0.5', 0.5],
-  'pictures.watermark.scale': ['0.5', 0.5],
-  'pictures.requests': ['format, size', ['format', 'size']],
+  'images.timeout': ['5s', 5000],
+  'images.format': ['webp', 'webp'],
+  'images.watermark.image': ['/srv/mark.png', '/srv/mark.png'],
+  'images.watermark.font': ['/srv/font.ttf', '/srv/font.ttf'],
+  'images.watermark.color': ['#123456', '#123456'],
+  'images.watermark.opacity': ['0.5', 0.5],
+  'images.watermark.scale': ['0.5', 0.5],
+  'images.allowFromRequest': ['format, size', ['format', 'size']],
 }
 
 /** What else has to be set, by the section or the setting that needs it. */
@@ -88,8 +88,8 @@ const BESIDE: Record<string, Record<string, string>> = {
     UPLOAD_SERVER__AUTH__REVERSEPROXY__USERHEADER: 'X-User',
   },
   'database.driver': { UPLOAD_SERVER__DATABASE__URL: 'postgres://u:p@h/db' },
-  'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
-  'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
+  'images.resize.enlarge': { UPLOAD_SERVER__IMAGES__RESIZE__WIDTH: '300' },
+  'images.watermark': { UPLOAD_SERVER__IMAGES__WATERMARK__TEXT: 'mine' },
 }
 /** Settings without a default, of which none may be missing: they are set together. */
 const TOGETHER = [
@@ -100,7 +100,7 @@ const TOGETHER = [
   'auth.reverseProxy.quota.bytes',
   'auth.reverseProxy.quota.per',
 ]
-const NEEDS_NOTHING = ['pictures.watermark.image', 'pictures.watermark.text']
+const NEEDS_NOTHING = ['images.watermark.image', 'images.watermark.text']
 
 function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown] {
   const sample = SAMPLES[path.join('.')]

@@ -315,7 +315,7 @@ describe('PicList', () => {
   it('does with pictures what one configuration alone says', async () => {
     const watermark = { isAddWatermark: true, watermarkText: 'mine' }
     const { providers } = await imported(file({ buildIn: { list: [{ id: 's', watermark }] } }))
-    expect(providers['smms']?.['Host']).toMatchObject({ pictures: { watermark: { text: 'mine' } } })
+    expect(providers['smms']?.['Host']).toMatchObject({ images: { watermark: { text: 'mine' } } })
   })
 
   it.each([

@@ -11,10 +11,10 @@ function translate(buildIn: object) {
   }
   const { config, notes } = translatePicGo({ picBed: { uploader: 'smms' }, uploader, buildIn })
   const providers = config['providers'] as Record<string, Record<string, Record<string, unknown>>>
-  const [smms, imgur] = [providers['smms']!['a']!['pictures'], providers['imgur']!['b']!['pictures']]
-  for (const pictures of [config['pictures'], smms, imgur])
+  const [smms, imgur] = [providers['smms']!['a']!['images'], providers['imgur']!['b']!['images']]
+  for (const pictures of [config['images'], smms, imgur])
     if (pictures !== undefined) expect(pictureSchema.safeParse(pictures).error).toBeUndefined()
-  return { pictures: config['pictures'], smms, imgur, notes }
+  return { pictures: config['images'], smms, imgur, notes }
 }
 
 it.for<[compress: object, pictures: object | undefined]>([
@@ -56,7 +56,7 @@ it.for<[compress: object, pictures: object | undefined]>([
     { isFlip: true, isFlop: true },
     { flip: true, flop: true },
   ],
-  [{ isRemoveExif: true }, { strip: true }],
+  [{ isRemoveExif: true }, { stripMetadata: true }],
 ])('compress %j', ([compress, pictures]) => {
   expect(translate({ compress }).pictures).toEqual(pictures)
 })
@@ -102,9 +102,9 @@ it('deviations of single uploaders and configurations become those of destinatio
     watermark: { ...WATERMARK, isAddWatermark: false, isAddWatermarkMap: { smms: false } },
     list: [{ id: 'a', compress: { quality: 50 }, watermark: { isAddWatermark: true } }],
   })
-  expect(pictures).toEqual({ quality: 80, strip: true })
+  expect(pictures).toEqual({ quality: 80, stripMetadata: true })
   expect(imgur).toEqual({ quality: 80 })
-  expect(smms).toEqual({ quality: 50, strip: true, watermark: { text: '© me' } })
+  expect(smms).toEqual({ quality: 50, stripMetadata: true, watermark: { text: '© me' } })
   expect(notes).toEqual([])
 })
 

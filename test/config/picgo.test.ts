@@ -185,7 +185,7 @@ describe('translatePicGo with whole files', () => {
           Default: expect.objectContaining({
             sslEnabled: true,
             keyTemplate: '{uuid}{extname}',
-            pictures: { strip: true, watermark: { text: 'mine', tile: true } },
+            images: { stripMetadata: true, watermark: { text: 'mine', tile: true } },
           }),
         },
         sftp: {
@@ -198,7 +198,7 @@ describe('translatePicGo with whole files', () => {
         },
       },
       keyTemplate: '{Y}/{m}/{localFolder:1}-{str-10}-{md5-16}{extname}',
-      pictures: { strip: true },
+      images: { stripMetadata: true },
       log: { level: 'error' },
     })
     expect(notes).toEqual([

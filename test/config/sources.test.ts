@@ -112,11 +112,11 @@ describe('what would show only later is found with the configuration:', () => {
 
   it('"jpg" as a format', async () => {
     const { load } = await setUp(
-      JSON.stringify({ providers: { local: { Default: { directory: 'x', pictures: { format: 'jpg' } } } } }),
+      JSON.stringify({ providers: { local: { Default: { directory: 'x', images: { format: 'jpg' } } } } }),
     )
     expect(await linesOf(load())).toEqual([
       expect.stringMatching(
-        /^providers\.local\.Default\.pictures\.format: must be one of: .*\. Did you mean "jpeg"\? \(line 1\)$/,
+        /^providers\.local\.Default\.images\.format: must be one of: .*\. Did you mean "jpeg"\? \(line 1\)$/,
       ),
     ])
   })

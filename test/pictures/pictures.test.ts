@@ -109,7 +109,7 @@ function startWith(pictures: object, more: object = {}): Promise<TestApp> {
   const local = {
     Default: { directory: './files', serve: true, keyTemplate: '{filename}{extname}', ...more },
   }
-  return startApp({ config: { pictures, providers: { local } } })
+  return startApp({ config: { images: pictures, providers: { local } } })
 }
 
 async function store(app: TestApp, name: string, bytes: Uint8Array, query = ''): Promise<Answer> {
@@ -210,7 +210,7 @@ describe('pictures are converted', () => {
 
 describe('HEIC', () => {
   it.each([
-    [{ strip: true }, 'a.jpg', 'image/jpeg', 64],
+    [{ stripMetadata: true }, 'a.jpg', 'image/jpeg', 64],
     [{ format: 'webp', resize: { width: 32 } }, 'a.webp', 'image/webp', 32],
   ] as const)('with %j becomes %s, in its colours', async (options, name, type, width) => {
     const { at, item, meta } = await open(
@@ -295,7 +295,7 @@ describe('metadata', () => {
     (await photo()).withExif(WITH_PLACE).withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>').withIccProfile('p3')
 
   it('is removed when that is asked for, the place first of all; the colour profile stays', async () => {
-    const app = await startWith({ strip: true })
+    const app = await startWith({ stripMetadata: true })
     for (const format of ['jpeg', 'webp', 'png', 'avif'] as const) {
       const source = await (await taken()).toFormat(format).toBuffer()
       expect((await sharp(source).metadata()).exif, format).toBeDefined()
@@ -309,7 +309,7 @@ describe('metadata', () => {
 
   it('is removed although the result has more bytes', async () => {
     const source = await plain(200, 200).withExif(WITH_PLACE).jpeg({ quality: 1 }).toBuffer()
-    const { meta } = await open(await store(await startWith({ strip: true }), 'a.jpg', source))
+    const { meta } = await open(await store(await startWith({ stripMetadata: true }), 'a.jpg', source))
     expect(meta.exif).toBeUndefined()
   })
 
@@ -321,7 +321,7 @@ describe('metadata', () => {
 
   it('costs pictures without any nothing', async () => {
     const source = await (await photo()).jpeg().toBuffer()
-    await expectStored(await store(await startWith({ strip: true }), 'a.jpg', source), [source])
+    await expectStored(await store(await startWith({ stripMetadata: true }), 'a.jpg', source), [source])
   })
 })
 
@@ -362,13 +362,17 @@ describe('depth, colours and exactness', () => {
   ])('of %s stay when it is changed', async ([, name, make, shape]) => {
     const source = await make()
     expect(await sharp(source).metadata()).toMatchObject(shape)
-    const { meta } = await open(await store(await startWith({ strip: true, flip: true }), name, source))
+    const { meta } = await open(
+      await store(await startWith({ stripMetadata: true, flip: true }), name, source),
+    )
     expect(meta).toMatchObject(shape)
   })
 
   it('of a lossless WebP stay when it is changed', async () => {
     const source = await (await photo(40, 30)).webp({ lossless: true }).toBuffer()
-    const { bytes } = await open(await store(await startWith({ strip: true, flip: true }), 'a.webp', source))
+    const { bytes } = await open(
+      await store(await startWith({ stripMetadata: true, flip: true }), 'a.webp', source),
+    )
     const pixels = (picture: Sharp) => picture.removeAlpha().raw().toBuffer()
     expect(await pixels(sharp(bytes))).toEqual(await pixels(sharp(source).flip()))
   })
@@ -383,7 +387,7 @@ describe('depth, colours and exactness', () => {
       const shown = async (picture: Buffer) =>
         (await sharp(picture).toColourspace('srgb').raw().toBuffer())[0]!
       for (const strip of [true, false]) {
-        const app = await startWith({ strip, flip: true, format, larger: true })
+        const app = await startWith({ stripMetadata: strip, flip: true, format, larger: true })
         const { bytes } = await open(await store(app, 'a.png', source))
         expect(Math.abs((await shown(bytes)) - (await shown(source)))).toBeLessThan(3)
       }
@@ -409,7 +413,7 @@ describe('files of several still pictures', () => {
     [
       'an AVIF of which nothing but metadata is to go',
       'a.avif',
-      { strip: true },
+      { stripMetadata: true },
       () => two(2),
       'a.avif',
       48,
@@ -447,7 +451,11 @@ describe('files of several still pictures', () => {
     await expectStored(await store(await startWith({ format: 'webp', larger: true }), 'a.avif', animated), [
       animated,
     ])
-    const answer = await store(await startWith({ strip: true, unreadable: 'keep' }), 'a.avif', animated)
+    const answer = await store(
+      await startWith({ stripMetadata: true, unreadable: 'keep' }),
+      'a.avif',
+      animated,
+    )
     expectFailure(answer, 422, 'source_failed')
     expect(answer.message).toContain('"a.avif" could not be removed, because it is an animated AVIF')
   })
@@ -474,7 +482,7 @@ describe('animated PNG', () => {
   it('loses its metadata, and keeps frames and colours', async () => {
     const source = await animated()
     expect((await sharp(source).metadata()).exif).toBeDefined()
-    const answer = await store(await startWith({ strip: true, format: 'webp' }), 'a.png', source)
+    const answer = await store(await startWith({ stripMetadata: true, format: 'webp' }), 'a.png', source)
     const { bytes, meta, item } = await open(answer)
     expect(item.contentType).toBe('image/apng')
     expect(meta.exif).toBeUndefined()
@@ -486,7 +494,7 @@ describe('animated PNG', () => {
   })
 
   it('is stored as it is when it has none, and refused when it is cut short', async () => {
-    const app = await startWith({ strip: true })
+    const app = await startWith({ stripMetadata: true })
     const clean = await (await open(await store(app, 'a.png', await animated()))).bytes
     await expectStored(await store(app, 'b.png', clean), [clean])
     expectFailure(await store(app, 'c.png', clean.subarray(0, -5)), 422, 'source_failed')
@@ -501,7 +509,13 @@ describe('animated pictures', () => {
       .toBuffer()
 
   it.for(['webp', 'jpeg'] as const)('stay so when everything becomes %s', async format => {
-    const app = await startWith({ format, larger: true, resize: { width: 30 }, rotate: 90, strip: true })
+    const app = await startWith({
+      format,
+      larger: true,
+      resize: { width: 30 },
+      rotate: 90,
+      stripMetadata: true,
+    })
     const { meta, at, item } = await open(await store(app, 'a.gif', await gif()))
     const shape = { pages: 3, pageHeight: 20, width: 30, delay: [50, 60, 70], loop: 2 }
     expect(meta).toMatchObject({ ...shape, format: format === 'webp' ? 'webp' : 'gif' })
@@ -588,7 +602,7 @@ describe('a watermark', () => {
     const directory = await makeDirectory()
     const conf = join(directory, 'fonts.conf')
     await writeFile(conf, `<fontconfig><dir>${directory}</dir></fontconfig>`)
-    const config = { pictures: { watermark: { text: 'me' } } }
+    const config = { images: { watermark: { text: 'me' } } }
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
     const server = await spawnServer(['--port', '0'], { directory, env: { FONTCONFIG_FILE: conf } })
     const picture = await plain(10, 10).png().toBuffer()
@@ -613,12 +627,12 @@ describe('a watermark', () => {
     const app = await startWith({ watermark: { image: './nowhere.png' } })
     const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer())
     expectFailure(answer, 502, 'destination_failed')
-    expect(answer.message).toContain('pictures.watermark')
+    expect(answer.message).toContain('images.watermark')
   })
 })
 
 describe('left as they are:', () => {
-  const everything = { format: 'webp', quality: 1, strip: true, flip: true, larger: true }
+  const everything = { format: 'webp', quality: 1, stripMetadata: true, flip: true, larger: true }
 
   it.for([
     ['SVG', '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script/></svg>'],
@@ -631,7 +645,7 @@ describe('left as they are:', () => {
   })
 
   it('pictures of destinations that say so', async () => {
-    const app = await startWith(everything, { pictures: {} })
+    const app = await startWith(everything, { images: {} })
     const source = await (await photo()).withExif(WITH_PLACE).jpeg().toBuffer()
     await expectStored(await store(app, 'a.jpg', source), [source])
   })
@@ -639,17 +653,17 @@ describe('left as they are:', () => {
 
 describe('hostile pictures', () => {
   it('that would fill the memory are refused before they are read', async () => {
-    const app = await startWith({ strip: true, maxPixels: 1_000_000 })
+    const app = await startWith({ stripMetadata: true, maxPixels: 1_000_000 })
     const bomb = await sharp({ create: { width: 8000, height: 8000, channels: 3, background: '#000' } })
       .png({ compressionLevel: 9 })
       .toBuffer()
     const answer = await store(app, 'bomb.png', bomb)
     expectFailure(answer, 413, 'too_large')
-    expect(answer.message).toMatch(/"bomb\.png" has 64 million pixels.*pictures\.maxPixels/)
+    expect(answer.message).toMatch(/"bomb\.png" has 64 million pixels.*images\.maxPixels/)
   })
 
   it('that would fill the memory with their frames', async () => {
-    const app = await startWith({ strip: true, maxPixels: 100_000 })
+    const app = await startWith({ stripMetadata: true, maxPixels: 100_000 })
     const frames = await Promise.all(
       Array.from({ length: 30 }, (_, index) =>
         plain(100, 100, index % 2 ? RED : BLUE)
@@ -672,11 +686,11 @@ describe('hostile pictures', () => {
   it('that are broken fail, or are stored as they are where that is wanted', async () => {
     const whole = await (await photo()).png().toBuffer()
     const broken = whole.subarray(0, whole.length / 2)
-    const answer = await store(await startWith({ strip: true, flip: true }), 'a.png', broken)
+    const answer = await store(await startWith({ stripMetadata: true, flip: true }), 'a.png', broken)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toMatch(/"a\.png" could not be decoded as an image.*pictures\.unreadable/)
+    expect(answer.message).toMatch(/"a\.png" could not be decoded as an image.*images\.unreadable/)
     const kept = await store(
-      await startWith({ strip: true, flip: true, unreadable: 'keep' }),
+      await startWith({ stripMetadata: true, flip: true, unreadable: 'keep' }),
       'a.png',
       broken,
     )
@@ -688,7 +702,7 @@ describe('hostile pictures', () => {
     const source = await (await photo(1200, 1200)).png().toBuffer()
     const answer = await store(app, 'a.png', source)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toContain('pictures.timeout')
+    expect(answer.message).toContain('images.timeout')
   })
 
   it('of HEIC are told apart', async () => {
@@ -701,14 +715,14 @@ describe('hostile pictures', () => {
     expect(answer.message).toContain('could not be decoded as an image')
     const whole = await readFile(HEIC)
     const cut = Buffer.concat([whole.subarray(0, -300), randomBytes(300)])
-    for (const options of [{ format: 'webp' }, { strip: true, maxPixels: 1000 }] as const) {
+    for (const options of [{ format: 'webp' }, { stripMetadata: true, maxPixels: 1000 }] as const) {
       const failed = await store(await startWith(options), 'a.heic', 'maxPixels' in options ? whole : cut)
       expect(failed.success).toBe(false)
     }
   })
 
   it('leave nothing behind', async () => {
-    const app = await startWith({ strip: true, maxPixels: 1000, format: 'webp' })
+    const app = await startWith({ stripMetadata: true, maxPixels: 1000, format: 'webp' })
     await store(
       app,
       'a.png',
@@ -721,12 +735,14 @@ describe('hostile pictures', () => {
 })
 
 describe('a request asks for', () => {
-  const requests = ['format', 'quality', 'size', 'strip']
+  const requests = ['format', 'quality', 'size', 'stripMetadata']
 
   it('what it may, within what the destination says', async () => {
-    const app = await startWith({ requests, resize: { width: 200 } })
+    const app = await startWith({ allowFromRequest: requests, resize: { width: 200 } })
     const source = await (await photo()).withExif(WITH_PLACE).jpeg().toBuffer()
-    const one = await open(await store(app, 'a.jpg', source, '?format=webp&quality=50&width=100&strip=1'))
+    const one = await open(
+      await store(app, 'a.jpg', source, '?format=webp&quality=50&width=100&stripMetadata=1'),
+    )
     expect(one.meta).toMatchObject({ format: 'webp', width: 100, height: 75 })
     expect(one.meta.exif).toBeUndefined()
     const two = await open(await store(app, 'a.jpg', source, '?width=390'))
@@ -734,12 +750,12 @@ describe('a request asks for', () => {
   })
 
   it.for([
-    ['?format=webp', {}, 'pictures.requests'],
-    ['?width=100', { requests: ['format'] }, 'the size of images'],
-    ['?format=bmp', { requests }, '"format" must be webp, avif, jpeg, png'],
-    ['?quality=0', { requests }, '"quality" must be'],
-    ['?height=99999', { requests }, '"height" must be'],
-    ['?strip=please', { requests }, '"strip" must be'],
+    ['?format=webp', {}, 'images.allowFromRequest'],
+    ['?width=100', { allowFromRequest: ['format'] }, 'the size of images'],
+    ['?format=bmp', { allowFromRequest: requests }, '"format" must be webp, avif, jpeg, png'],
+    ['?quality=0', { allowFromRequest: requests }, '"quality" must be'],
+    ['?height=99999', { allowFromRequest: requests }, '"height" must be'],
+    ['?stripMetadata=please', { allowFromRequest: requests }, '"stripMetadata" must be'],
   ] as const)('too much: %s with %o', async ([query, pictures, words]) => {
     const app = await startWith(pictures)
     const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer(), query)
@@ -748,7 +764,7 @@ describe('a request asks for', () => {
   })
 
   it('something else under the same Idempotency-Key', async () => {
-    const app = await startWith({ requests })
+    const app = await startWith({ allowFromRequest: requests })
     const source = await (await photo()).png().toBuffer()
     const send = async (query: string) =>
       (
@@ -785,14 +801,14 @@ describe('without a package', () => {
 
   async function spawnWithout(name: string, pictures: object | undefined): Promise<string> {
     const directory = await makeDirectory()
-    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures }))
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: pictures }))
     const env = { NODE_OPTIONS: `--import=${HOOK}?${name}` }
     const server = await spawnServer(['--port', '0'], { directory, env })
     return server.url
   }
 
   it('pictures say that sharp is to be installed, other files are stored', async () => {
-    const url = await spawnWithout('sharp', { strip: true })
+    const url = await spawnWithout('sharp', { stripMetadata: true })
     const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toMatch(

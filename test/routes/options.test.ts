@@ -7,11 +7,11 @@ const read = (query: string) => readOptions(new URLSearchParams(query))
 
 describe('the options of a request', () => {
   it('are those of the table, read as it says', () => {
-    expect(read('filename=a%20b.png&format=WebP&width=65535&strip=true&unknown=1')).toEqual({
+    expect(read('filename=a%20b.png&format=WebP&width=65535&stripMetadata=true&unknown=1')).toEqual({
       filename: 'a b.png',
       format: 'webp',
       width: 65_535,
-      strip: true,
+      stripMetadata: true,
     })
   })
 
@@ -50,7 +50,7 @@ describe('the options of a request', () => {
     )
   })
 
-  it.each(['format=bmp', 'quality=101', 'quality=1.5', 'width=0', 'height=65536', 'strip=yes'])(
+  it.each(['format=bmp', 'quality=101', 'quality=1.5', 'width=0', 'height=65536', 'stripMetadata=yes'])(
     'that have no such value are named: %s',
     query => {
       const [name] = query.split('=')

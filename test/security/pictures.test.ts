@@ -23,7 +23,7 @@ interface Server extends SpawnedServer {
 async function start(pictures: object, env: Record<string, string> = {}): Promise<Server> {
   const directory = await makeDirectory()
   const providers = { local: { Default: { directory: './files', serve: true } } }
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures, providers }))
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: pictures, providers }))
   const server = await spawnServer(['--port', '0'], { directory, env })
   const url = await server.url
   return { ...server, store: (name, bytes) => upload(`${url}/upload`, { [name]: bytes }) }
@@ -92,7 +92,7 @@ it('a drawing that passes for a picture is not drawn, and two of them stop no up
     TIFF: `II*\0<!-- -->${doctype}`,
     'AVIF with a box of its length': `\0\0\0\x14ftypavif\0\0\0\0avif${doctype}`,
   }
-  const server = await start({ format: 'webp', larger: true, strip: true })
+  const server = await start({ format: 'webp', larger: true, stripMetadata: true })
   for (const [what, head] of Object.entries(heads)) {
     const drawing = Buffer.from(endless(head), 'latin1')
     const answers = await Promise.all([1, 2, 3].map(n => server.store(`${what} ${n}.avif`, drawing)))
@@ -153,7 +153,7 @@ describe('a picture of little but memory', () => {
 
   async function linux(context: TestContext) {
     needsLinux(context, '/proc')
-    return start({ strip: true })
+    return start({ stripMetadata: true })
   }
 
   it('(an animated PNG of 4 million empty chunks) takes little more than its size, and not in the server', async context => {
@@ -264,7 +264,7 @@ describe('the process that reads pictures', () => {
     needsLinux(context, '/proc')
     const directory = await makeDirectory()
     const providers = { local: { Default: { directory: './files', urlPrefix: 'https://example.com' } } }
-    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures: options, providers }))
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: options, providers }))
     await writeFile(join(directory, 'a.png'), await plain())
     const begin = performance.now()
     const { code, stdout } = await runCli(['upload', 'a.png'], { cwd: directory })

@@ -129,7 +129,7 @@ function addAll(
     const name = reserve(one.name, names)
     if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
-    names.set(name, compact({ ...options, keyTemplate, pictures: pictures.own(type, one.id) }))
+    names.set(name, compact({ ...options, keyTemplate, images: pictures.own(type, one.id) }))
     found(`${provider}/${name}`, one.path)
     if (one.id !== undefined) ids.set(`${type}/${one.id}`, `${provider}/${name}`)
     if (one === active) activeName = name

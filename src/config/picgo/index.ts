@@ -44,7 +44,7 @@ export function translatePicGo(value: Record<string, unknown>, found: OnDestinat
     server: Object.keys(server).length > 0 ? server : undefined,
     ...destinations,
     keyTemplate,
-    pictures: pictures.general,
+    images: pictures.general,
     network: translateProxy(picBed, note),
     log: level === undefined ? undefined : { level },
   })

@@ -64,7 +64,7 @@ function translate(compress: Json, watermark: Json, path: string, note: OnNote):
     rotate: isOn(compress.isRotate) ? readNumber(compress.rotateDegree, -360, 360) || undefined : undefined,
     flip: isOn(compress.isFlip) || undefined,
     flop: isOn(compress.isFlop) || undefined,
-    strip: isOn(compress.isRemoveExif) || undefined,
+    stripMetadata: isOn(compress.isRemoveExif) || undefined,
     watermark: isOn(watermark.isAddWatermark) ? readWatermark(watermark, path, note) : undefined,
   })
   return Object.keys(pictures).length > 0 ? pictures : undefined

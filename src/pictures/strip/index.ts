@@ -41,6 +41,6 @@ export function strip(file: Buffer, format: SourceFormat, name: string): Buffer 
 export function notStripped(name: string, reason: string): UploadError {
   return new UploadError(
     'source_failed',
-    `The metadata of "${name || 'the image'}" could not be removed, because ${reason} (pictures.strip). Send it as a JPEG, PNG, WebP or GIF.`,
+    `The metadata of "${name || 'the image'}" could not be removed, because ${reason} (images.stripMetadata). Send it as a JPEG, PNG, WebP or GIF.`,
   )
 }
