@@ -1,6 +1,3 @@
-import { secret } from '../options.ts'
-import * as z from '../packages/zod.ts'
-import { toUrlPrefix } from './s3/picgo.ts'
 import { defineVendor } from './s3/vendor.ts'
 
 /** Regions with another name in PicGo. */
@@ -12,46 +9,37 @@ const REGIONS: Readonly<Record<string, string>> = {
   as0: 'ap-southeast-1',
 }
 
-/** Qiniu Kodo, with PicGo's name and options. */
+/** Qiniu Kodo. */
 export const qiniu = defineVendor({
   type: 'qiniu',
   about: {
-    family: 'bucket',
-    what: "Qiniu Kodo, with PicGo's options",
-    testedAgainst: 'as `s3`',
+    what: 'Qiniu Kodo: `s3` with a preset',
     example: {
       blog: {
-        accessKey: '…',
-        secretKey: 'QINIU_SECRET',
+        accessKeyId: '…',
+        secretAccessKey: 'QINIU_SECRET',
         bucket: 'pictures',
-        area: 'z0',
-        url: 'https://img.example.com',
-        options: '?imageslim',
+        region: 'cn-east-1',
+        urlPrefix: 'https://img.example.com',
+        urlSuffix: '?imageslim',
       },
     },
-    signs: true,
     choices: [
       {
         label: 'Qiniu Kodo · 七牛云',
-        asks: ['bucket', 'area', 'accessKeyId', 'secretAccessKey', 'urlPrefix'],
+        asks: ['bucket', 'region', 'accessKeyId', 'secretAccessKey', 'urlPrefix'],
         where: 'the portal, 个人中心 → 密钥管理.',
       },
     ],
   },
-  options: {
-    accessKey: z.string().optional().describe('PicGo name for "accessKeyId".'),
-    secretKey: secret().optional().describe('PicGo name for "secretAccessKey".'),
-    area: z
-      .string()
-      .optional()
-      .describe('Region in PicGo\'s notation, such as "z0", "z1", "z2", "na0" or "as0".'),
-    url: z.string().optional().describe('PicGo name for "urlPrefix": the domain bound to the bucket.'),
-    options: z.string().optional().describe('PicGo name for "urlSuffix", such as "?imageslim".'),
-  },
-  names: { accessKey: 'accessKeyId', secretKey: 'secretAccessKey', area: 'region', options: 'urlSuffix' },
-  adapt({ ours, read, notes }) {
-    const [area, url] = [read('area'), read('url')]
-    if (area !== undefined) ours['region'] = REGIONS[area] ?? area
-    if (url !== undefined) ours['urlPrefix'] = toUrlPrefix(url, 'url', notes)
+  picgo(old) {
+    const area = old.text('area')
+    return {
+      accessKeyId: old.text('accessKey'),
+      secretAccessKey: old.text('secretKey'),
+      region: area && (REGIONS[area] ?? area),
+      urlPrefix: old.url('url'),
+      urlSuffix: old.suffix('options'),
+    }
   },
 })

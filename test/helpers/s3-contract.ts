@@ -51,15 +51,8 @@ export async function createS3Contract(
   }
 }
 
-/**
- * The contract for a vendor that is a preset of S3, at Ceph.
- *
- * @param toOptions its options in PicGo's words
- */
-export function describeVendor(
-  provider: Provider,
-  toOptions: (keys: S3Keys) => Record<string, unknown>,
-): void {
+/** The contract for a vendor that is a preset of S3, at Ceph. */
+export function describeVendor(provider: Provider): void {
   describeProvider(
     `${provider.type} at Ceph`,
     async () => {
@@ -69,7 +62,9 @@ export function describeVendor(
         endpoint,
         addressingStyle: 'path',
         urlPrefix: `${rgw.url}/contract`,
-        ...toOptions(keys),
+        bucket: 'contract',
+        region: 'us-east-1',
+        ...keys,
       }))
       return {
         ...contract,

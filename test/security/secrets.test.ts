@@ -251,9 +251,9 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
         mirror: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('mirror') },
       },
       github: { one: { apiUrl: at('/lines'), repo: 'o/r', token: plain('forge') } },
-      aliyun: { one: { ...vendor, accessKeyId: 'id', accessKeySecret: mark('vendor') }, own: ownNames },
-      tcyun: { one: { ...vendor, secretId: 'id', secretKey: mark('vendor') }, own: ownNames },
-      qiniu: { one: { ...vendor, accessKey: 'id', secretKey: mark('vendor') }, own: ownNames },
+      aliyun: { own: ownNames },
+      tcyun: { own: ownNames },
+      qiniu: { own: ownNames },
       upyun: {
         one: {
           bucket: 'pics',

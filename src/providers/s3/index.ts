@@ -1,6 +1,7 @@
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
 import { s3Options } from './options.ts'
+import { readPicGo } from './picgo.ts'
 import { fromPicGo } from './picgo-s3.ts'
 import { findProblem, requireSettings } from './settings.ts'
 import { openS3 } from './target.ts'
@@ -63,6 +64,6 @@ export const s3 = defineProvider({
   config: z.object(s3Options),
   redirected: { linkType: 'presigned' },
   validate: findProblem,
-  fromPicGo,
+  fromPicGo: options => readPicGo(options, fromPicGo),
   open: (options, deps) => openS3('s3', requireSettings(options), deps),
 })

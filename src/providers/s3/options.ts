@@ -71,9 +71,9 @@ export const bucketOptions = {
     .describe('Text appended to every URL, such as "?x-oss-process=style/small".'),
   linkType: z
     .enum(['public', 'presigned'])
-    .optional()
+    .default('public')
     .describe(
-      'Type of the returned URLs. "public" (default): plain URLs. "presigned": signed URLs that expire, for a private bucket.',
+      'Type of the returned URLs. "public": plain URLs. "presigned": signed URLs that expire, for a private bucket.',
     ),
   presignedFor: lifetime(1, MAX_PRESIGNED_S)
     .optional()

@@ -61,15 +61,12 @@ function resolveSettings(options: S3Options): S3Settings | string {
   const preset: Preset = PRESETS[name]
   const region = options.region ?? found?.region ?? preset.region
   const style = options.addressingStyle ?? preset.style
-  const problem =
-    findMissing(options, name, preset, given, region) ??
-    findContradiction(options, name, preset) ??
-    findDoubledBucket(options.bucket, given, style)
+  const problem = findFault(options, name, preset, given, region, style)
   if (problem !== undefined) return problem
 
   const known = region ?? 'us-east-1'
   const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
-  const isPublic = linkTypeOf(options) === 'public'
+  const isPublic = options.linkType === 'public'
   const publicUrl = isPublic
     ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
     : undefined
@@ -98,13 +95,11 @@ function resolveSettings(options: S3Options): S3Settings | string {
   }
 }
 
-const linkTypeOf = ({ linkType }: S3Options) => linkType ?? 'public'
-
 function headersOf(options: S3Options): Record<string, string> {
   const { cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } = options
   return {
     'cache-control':
-      cacheControl ?? `${linkTypeOf(options) === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+      cacheControl ?? `${options.linkType === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
     'content-disposition': contentDisposition,
     ...(acl && { 'x-amz-acl': acl }),
     ...(storageClass && { 'x-amz-storage-class': storageClass }),
@@ -113,48 +108,57 @@ function headersOf(options: S3Options): Record<string, string> {
   }
 }
 
-function findMissing(
+/** @returns a sentence about the first rule that the options break */
+function findFault(
   options: S3Options,
   name: PresetName,
   preset: Preset,
   given: URL | undefined,
   region: string | undefined,
+  style: AddressingStyle,
 ): string | undefined {
-  if (!given && preset.host === undefined)
-    return `"endpoint" is required for ${name}. Set it to the URL of your server.`
-  if (!given && options.addressingStyle === 'cname') {
-    return '"endpoint" is required with "addressingStyle": "cname". Set it to the domain bound to the bucket.'
-  }
-  if (!given && region === undefined)
-    return `"region" is required for ${name}, because it is part of the endpoint.`
-  if (!given && preset.host?.includes('{account}') && options.accountId === undefined) {
-    return `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`
-  }
-  for (const [option, value] of Object.entries({ region, accountId: options.accountId })) {
-    if (!given && value !== undefined && !/^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(value))
-      return `"${option}" must contain only letters, digits and "-", because it is part of a hostname.`
-  }
-  if ((options.accessKeyId === undefined) !== (options.secretAccessKey === undefined)) {
-    return 'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.'
-  }
-  if (options.sessionToken && !options.accessKeyId)
-    return '"sessionToken" needs "accessKeyId" and "secretAccessKey".'
-  return undefined
-}
-
-function findContradiction(options: S3Options, name: PresetName, preset: Preset): string | undefined {
-  for (const option of preset.without ?? []) {
-    if (options[option] !== undefined) return `"${option}" is not supported by ${name}. Remove it.`
-  }
-  if (options.sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms')) {
-    return '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".'
-  }
-  for (const option of ['urlPrefix', 'urlSuffix', 'webPath'] as const) {
-    if (linkTypeOf(options) === 'presigned' && options[option] !== undefined) {
-      return `"${option}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`
-    }
-  }
-  return undefined
+  const { accountId, accessKeyId, secretAccessKey, sessionToken, serverSideEncryption } = options
+  const isLabel = (text = 'x') => /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(text)
+  const rules: readonly [isBroken: boolean, sentence: string][] = [
+    [
+      !given && preset.host === undefined,
+      `"endpoint" is required for ${name}. Set it to the URL of your server.`,
+    ],
+    [
+      !given && style === 'cname',
+      '"endpoint" is required with "addressingStyle": "cname". Set it to the domain bound to the bucket.',
+    ],
+    [!given && region === undefined, `"region" is required for ${name}, because it is part of the endpoint.`],
+    [
+      !given && accountId === undefined && Boolean(preset.host?.includes('{account}')),
+      `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`,
+    ],
+    ...Object.entries({ region, accountId }).map(([option, value]): [boolean, string] => [
+      !given && !isLabel(value),
+      `"${option}" must contain only letters, digits and "-", because it is part of a hostname.`,
+    ]),
+    [
+      (accessKeyId === undefined) !== (secretAccessKey === undefined),
+      'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.',
+    ],
+    [
+      sessionToken !== undefined && accessKeyId === undefined,
+      '"sessionToken" needs "accessKeyId" and "secretAccessKey".',
+    ],
+    ...(preset.without ?? []).map((option): [boolean, string] => [
+      options[option] !== undefined,
+      `"${option}" is not supported by ${name}. Remove it.`,
+    ]),
+    [
+      options.sseKmsKeyId !== undefined && !serverSideEncryption?.startsWith('aws:kms'),
+      '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".',
+    ],
+    ...(['urlPrefix', 'urlSuffix', 'webPath'] as const).map((option): [boolean, string] => [
+      options.linkType === 'presigned' && options[option] !== undefined,
+      `"${option}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`,
+    ]),
+  ]
+  return rules.find(([isBroken]) => isBroken)?.[1] ?? findDoubledBucket(options.bucket, given, style)
 }
 
 /** Detects an endpoint with the bucket, as some consoles show it: `pictures.s3.example.com` or `s3.example.com/pictures`. */

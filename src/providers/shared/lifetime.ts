@@ -2,8 +2,7 @@ import * as z from '../../packages/zod.ts'
 import { readDuration } from '../../times.ts'
 
 /**
- * Option for the lifetime of a signed URL, such as "90m" or "7d". The value stays text, because vendors parse their options
- * twice. `secondsOf` reads it.
+ * Option for the lifetime of a signed URL, such as "90m" or "7d". `secondsOf` reads it.
  *
  * @param minS shortest lifetime, in seconds
  */

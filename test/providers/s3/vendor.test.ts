@@ -27,116 +27,39 @@ async function put(provider: Provider, options: Options) {
 }
 
 const BASE = 'https://img.example.com'
+const KEYS = { accessKeyId: 'AK', secretAccessKey: 's', bucket: 'pics' }
 
 describe('a vendor of its own id', () => {
-  it.each<[Provider, Options, Options]>([
-    [
-      aliyun,
-      {
-        accessKeyId: 'AK',
-        accessKeySecret: 's',
-        bucket: 'pics',
-        area: 'oss-cn-beijing',
-        path: 'img/',
-        customUrl: `${BASE}/`,
-        options: '!small',
-      },
-      {
-        accessKeyId: 'AK',
-        secretAccessKey: 's',
-        bucket: 'pics',
-        region: 'cn-beijing',
-        path: 'img',
-        urlPrefix: BASE,
-        urlSuffix: '!small',
-      },
-    ],
-    [
-      tcyun,
-      {
-        secretId: 'AK',
-        secretKey: 's',
-        bucket: 'pics',
-        appId: '125',
-        area: 'gz',
-        version: 'v4',
-        path: '',
-        customUrl: BASE,
-        options: '',
-        slim: false,
-      },
-      {
-        accessKeyId: 'AK',
-        secretAccessKey: 's',
-        bucket: 'pics-125',
-        region: 'ap-guangzhou',
-        urlPrefix: BASE,
-      },
-    ],
-    [
-      qiniu,
-      {
-        accessKey: 'AK',
-        secretKey: 's',
-        bucket: 'pics',
-        area: 'z1',
-        url: 'img.example.com',
-        options: '?imageslim',
-        path: '',
-      },
-      {
-        accessKeyId: 'AK',
-        secretAccessKey: 's',
-        bucket: 'pics',
-        region: 'cn-north-1',
-        urlPrefix: BASE,
-        urlSuffix: '?imageslim',
-      },
-    ],
-  ])('takes PicGo’s names and ours for the same (%#)', async (provider, theirs, ours) => {
-    const by = await put(provider, theirs)
-    expect(by).toEqual(await put(provider, ours))
-    const folder = ours['path'] ? `${ours['path']}/` : ''
-    expect(by).toEqual({
-      path: `/${ours['bucket']}/${folder}a%20b.png`,
-      scope: `AK/${ours['region']}/s3/aws4_request`,
-      url: `${BASE}/${folder}a%20b.png${ours['urlSuffix'] ?? ''}`,
+  it.each<[Provider, string, Options]>([
+    [aliyun, 'cn-beijing', { path: 'img', urlSuffix: '!small' }],
+    [tcyun, 'ap-guangzhou', {}],
+    [qiniu, 'cn-north-1', { urlSuffix: '?imageslim' }],
+  ])('takes the options of s3 (%#)', async (provider, region, more) => {
+    const folder = more['path'] ? `${more['path']}/` : ''
+    expect(await put(provider, { ...KEYS, region, urlPrefix: BASE, ...more })).toEqual({
+      path: `/pics/${folder}a%20b.png`,
+      scope: `AK/${region}/s3/aws4_request`,
+      url: `${BASE}/${folder}a%20b.png${more['urlSuffix'] ?? ''}`,
     })
-  })
-
-  it('signs URLs at qiniu', async () => {
-    const keys = { accessKey: 'AK', secretKey: 's', bucket: 'pics', area: 'z0' }
-    expect((await put(qiniu, { ...keys, linkType: 'presigned' })).url).toContain('X-Amz-Signature=')
+    const signed = await put(provider, { ...KEYS, region, linkType: 'presigned' })
+    expect(signed.url).toContain('X-Amz-Signature=')
   })
 
   it.each<[Provider, Options, RegExp]>([
-    [
-      aliyun,
-      { bucket: 'pics', area: 'oss-cn-beijing', region: 'cn-beijing' },
-      /^"area" and "region" are the same option/,
-    ],
     [aliyun, { bucket: 'pics' }, /^"region" is required/],
-    [aliyun, { bucket: 'pics', area: 'oss-cn-beijing', accessKeyId: 'A' }, /Set both/],
-    [aliyun, { bucket: 'pics', area: 'oss-cn-beijing', options: '?"' }, /^$/],
-    [
-      tcyun,
-      { bucket: 'pics', area: 'ap-guangzhou', endpoint: 'ftp://x' },
-      /^"endpoint" is wrong: must be a host/,
-    ],
-    [qiniu, { bucket: 'pics', area: 'z0' }, /^"urlPrefix" is required/],
-    [qiniu, { bucket: 'pics', area: 'z0', url: 'http://' }, /^"urlPrefix" is required/],
+    [aliyun, { bucket: 'pics', region: 'cn-beijing', accessKeyId: 'A' }, /Set both/],
+    [aliyun, { bucket: 'pics', region: 'cn-beijing' }, /^$/],
+    [qiniu, { bucket: 'pics', region: 'cn-east-1' }, /^"urlPrefix" is required/],
   ])('says what is wrong (%#)', (provider, options, words) => {
     const config = z.strictObject(provider.config.shape).parse(options)
     expect(provider.validate?.(config) ?? '').toMatch(words)
   })
 
-  it('knows no options but its own, ours and PicGo’s', () => {
+  it('takes no preset, and none of the names of PicGo', () => {
     for (const provider of [aliyun, tcyun, qiniu]) {
       const schema = z.strictObject(provider.config.shape)
-      expect(schema.safeParse({ bucket: 'pics', preset: 'aws' }).success).toBe(false)
-      for (const [name, option] of Object.entries(provider.config.shape)) {
-        expect((option as z.ZodType).description, name).toMatch(/^[A-Z].*[.…]$/)
-      }
+      for (const name of ['preset', 'area', 'accessKeySecret', 'secretId', 'customUrl', 'options'])
+        expect(schema.safeParse({ bucket: 'pics', [name]: 'aws' }).success).toBe(false)
     }
   })
 })
