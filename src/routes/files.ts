@@ -38,7 +38,7 @@ export function createFilesRoute(
       setHeaders(res, basename(file.real), contentType)
       res.set('ETag', etag)
       res.setTimeout(idleMs, () => res.destroy())
-      await send(res, file.path, destination.immutable)
+      await send(res, file.path, destination.isContentKey)
     } finally {
       await file.close()
     }

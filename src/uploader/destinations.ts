@@ -30,9 +30,7 @@ export interface Destination extends DestinationName {
   readonly keyTemplate: KeyTemplate
   /** Whether its keys contain the folder that a request sets. */
   readonly takesPath: boolean
-  /** Whether object keys change with the bytes, so that a served file may be cached permanently. */
-  readonly immutable: boolean
-  /** See `Wanted`. */
+  /** Whether object keys change with the bytes, so that a served file may be cached permanently. See `Wanted`. */
   readonly isContentKey: boolean
   readonly onConflict: OnConflict
   /** Whether an existing file with the same bytes is used instead of a new one. */

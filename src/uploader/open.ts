@@ -96,7 +96,6 @@ function makeDestination(
     outgoing,
     keyTemplate: parseKeyTemplate(template),
     takesPath: template.includes('{path}'),
-    immutable: isContentKey,
     isContentKey,
     onConflict,
     dedupe: common.dedupe ?? false,

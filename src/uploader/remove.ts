@@ -171,6 +171,19 @@ const LOCKED: Removal = {
   problem: 'it is being uploaded or removed right now. Try again in a moment',
 }
 
+async function removeTaken(wanted: RemovalTarget, deps: Removing): Promise<Removal> {
+  const preview = await previewRemoval(wanted, deps)
+  const destination = find(wanted, deps.destinations)
+  if (preview.kind !== 'removed' || !destination) return preview
+  try {
+    await removeKey(destination, wanted.key, AbortSignal.timeout(TIMEOUT_MS))
+  } catch (error) {
+    return { kind: 'failed', problem: messageOf(error) }
+  }
+  await noteRemoved(deps.database, [wanted.name])
+  return preview
+}
+
 /**
  * Removes objects and marks their entries, except objects that are being stored or removed, or have entries that must be kept.
  *
@@ -180,28 +193,14 @@ export async function removeObjects(
   wanted: readonly RemovalTarget[],
   deps: Removing,
 ): Promise<readonly Removal[]> {
-  const { database, owner, destinations } = deps
+  const { database, owner } = deps
   await owner.keepAlive()
   try {
     const names = wanted.map(({ name }) => name)
     const taken = await database.tx(db => takeForRemoval(db, owner.id, names))
-    const results = new Map<RemovalTarget, Removal>()
-    for (const one of wanted) results.set(one, taken.has(one.name) ? await previewRemoval(one, deps) : LOCKED)
-    for (const destination of destinations) {
-      const here = wanted.filter(
-        one => results.get(one)?.kind === 'removed' && find(one, destinations) === destination,
-      )
-      for (const one of here) {
-        try {
-          await removeKey(destination, one.key, AbortSignal.timeout(TIMEOUT_MS))
-        } catch (error) {
-          results.set(one, { kind: 'failed', problem: messageOf(error) })
-          continue
-        }
-        await noteRemoved(database, [one.name])
-      }
-    }
-    return wanted.map(one => results.get(one) ?? LOCKED)
+    const results: Removal[] = []
+    for (const one of wanted) results.push(taken.has(one.name) ? await removeTaken(one, deps) : LOCKED)
+    return results
   } finally {
     await database.tx(db => releaseRemovals(db, owner.id))
   }

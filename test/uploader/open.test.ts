@@ -30,10 +30,9 @@ describe('openDestinations', () => {
       type: 'test',
       name: 'common',
       isContentKey: false,
-      immutable: false,
       queue: undefined,
     })
-    expect(second).toMatchObject({ name: 'own', isContentKey: true, immutable: true })
+    expect(second).toMatchObject({ name: 'own', isContentKey: true })
   })
 
   it('makes a queue for targets that take one put at a time', async () => {
