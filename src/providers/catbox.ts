@@ -1,19 +1,8 @@
-import { secret } from '../options.ts'
-import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-
-const config = z.object({
-  userhash: secret()
-    .optional()
-    .describe(
-      'User hash of the account, from its page "Manage Account". Files uploaded without it can\'t be deleted.',
-    ),
-  url: httpAddress().default('https://catbox.moe/user/api.php').describe('URL of the upload API.'),
-})
+import { secret, webUrl } from '../options.ts'
+import { formHost } from './shared/form-host/form-host.ts'
 
 /** Catbox. The response is the URL, or an error message, both with status 200. */
-export const catbox = defineProvider({
+export const catbox = formHost({
   type: 'catbox',
   about: {
     family: 'host',
@@ -22,17 +11,19 @@ export const catbox = defineProvider({
     example: { files: { userhash: 'CATBOX_USERHASH' } },
     choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
   },
-  config,
-  open: (options, { http }) => createHost(describe(options), http),
+  options: {
+    userhash: secret()
+      .optional()
+      .describe(
+        'User hash of the account, from its page "Manage Account". Files uploaded without it can\'t be deleted.',
+      ),
+    url: webUrl().default('https://catbox.moe/user/api.php').describe('URL of the upload API.'),
+  },
+  form: ({ url, userhash }) => ({
+    url,
+    fields: { reqtype: 'fileupload', userhash },
+    file: 'fileToUpload',
+    secrets: [userhash],
+  }),
+  answer: { url: reply => reply.text },
 })
-
-/** Describes the API: catbox.moe/tools.php */
-function describe({ url, userhash }: z.output<typeof config>): HostDescription {
-  return {
-    url: literal(url),
-    field: 'fileToUpload',
-    fields: { reqtype: 'fileupload', userhash: userhash && '{secret:userhash}' },
-    resultUrl: '{response}',
-    secrets: { userhash },
-  }
-}

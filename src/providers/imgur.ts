@@ -1,24 +1,10 @@
-import { secret } from '../options.ts'
+import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { formHost, valueAt } from './shared/form-host/form-host.ts'
 import { readProxy, readTextOption } from './shared/picgo-options.ts'
 
-const config = z.object({
-  clientId: secret().optional().describe('Client ID of an application, for anonymous uploads.'),
-  accessToken: secret()
-    .optional()
-    .describe('OAuth access token, for uploads to an account. Takes precedence over "clientId".'),
-  album: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('ID of the album to add files to. For an anonymous album, its delete hash.'),
-  url: httpAddress().default('https://api.imgur.com/3/image').describe('URL of the upload API.'),
-})
-
 /** Imgur, API version 3. */
-export const imgur = defineProvider({
+export const imgur = formHost({
   type: 'imgur',
   about: {
     family: 'host',
@@ -30,27 +16,39 @@ export const imgur = defineProvider({
     },
     choices: [{ label: 'Imgur', asks: ['clientId'], where: 'Settings → Applications.' }],
   },
-  config,
+  options: {
+    clientId: secret().optional().describe('Client ID of an application, for anonymous uploads.'),
+    accessToken: secret()
+      .optional()
+      .describe('OAuth access token, for uploads to an account. Takes precedence over "clientId".'),
+    album: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('ID of the album to add files to. For an anonymous album, its delete hash.'),
+    url: webUrl().default('https://api.imgur.com/3/image').describe('URL of the upload API.'),
+  },
   validate: ({ clientId, accessToken }) =>
     (clientId ?? accessToken) ? undefined : 'Set "clientId" or "accessToken": imgur requires one of them.',
-  open: (options, { http }) => createHost(describe(options), http),
+  form: ({ url, clientId, accessToken, album }) => ({
+    url,
+    headers: { authorization: accessToken ? `Bearer ${accessToken}` : `Client-ID ${clientId}` },
+    fields: { album },
+    file: 'image',
+    secrets: [clientId, accessToken],
+  }),
+  // Errors have three formats. The delete hash is enough to delete the file on the site.
+  answer: {
+    success: ['success', true],
+    url: 'data.link',
+    deleteUrl(reply) {
+      const hash = valueAt(reply, 'data.deletehash')
+      return hash && `https://imgur.com/delete/${hash}`
+    },
+    error: ['data.error.message', 'data.error', 'errors[0].detail'],
+  },
   fromPicGo,
 })
-
-/** Describes the API: apidocs.imgur.com. Errors have three formats. The delete hash is enough to delete the file on the site. */
-function describe({ url, clientId, accessToken, album }: z.output<typeof config>): HostDescription {
-  return {
-    url: literal(url),
-    headers: { Authorization: accessToken ? 'Bearer {secret:accessToken}' : 'Client-ID {secret:clientId}' },
-    field: 'image',
-    fields: { album: album && literal(album) },
-    success: { at: 'success', is: [true] },
-    resultUrl: 'data.link',
-    deleteUrl: 'https://imgur.com/delete/{json:data.deletehash}',
-    errorMessage: ['data.error.message', 'data.error', 'errors[0].detail'],
-    secrets: { clientId, accessToken },
-  }
-}
 
 /** Translates options of PicList, which uses the token only with a user name, and looks up albums by their title. */
 function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {

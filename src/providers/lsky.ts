@@ -1,30 +1,13 @@
-import { secret } from '../options.ts'
+import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { formHost, type HostAnswer, type HostForm } from './shared/form-host/form-host.ts'
 import { readTextOption } from './shared/picgo-options.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
 
-const config = z.object({
-  url: httpAddress().describe('URL of the site, without /api.'),
-  version: z.enum(['v1', 'v2']).default('v2').describe('API version: "v1" for Lsky 1.x, "v2" for Lsky 2.x.'),
-  token: secret()
-    .optional()
-    .describe('Token of the account. Without it, files are uploaded as a guest if the site allows that.'),
-  strategyId: id().describe('ID of the storage strategy. v2 only. Default: the strategy of the account.'),
-  albumId: id().describe('ID of the album. v2 only.'),
-  permission: z
-    .enum(['public', 'private'])
-    .optional()
-    .describe('Visibility of the image in the gallery. v2 only. Default: the setting of the account.'),
-})
-
-type Options = z.output<typeof config>
-
 /** A site made with Lsky Pro (the free editions). */
-export const lsky = defineProvider({
+export const lsky = formHost({
   type: 'lsky',
   about: {
     family: 'host',
@@ -41,43 +24,69 @@ export const lsky = defineProvider({
       },
     ],
   },
-  config,
-  open: (options, { http }) =>
-    createHost(options.version === 'v1' ? describeV1(options) : describeV2(options), http),
+  options: {
+    url: webUrl().describe('URL of the site, without /api.'),
+    version: z
+      .enum(['v1', 'v2'])
+      .default('v2')
+      .describe('API version: "v1" for Lsky 1.x, "v2" for Lsky 2.x.'),
+    token: secret()
+      .optional()
+      .describe('Token of the account. Without it, files are uploaded as a guest if the site allows that.'),
+    strategyId: id().describe('ID of the storage strategy. v2 only. Default: the strategy of the account.'),
+    albumId: id().describe('ID of the album. v2 only.'),
+    permission: z
+      .enum(['public', 'private'])
+      .optional()
+      .describe('Visibility of the image in the gallery. v2 only. Default: the setting of the account.'),
+  },
+  form: options => (options.version === 'v1' ? formV1(options) : formV2(options)),
+  answer: ({ version }) => (version === 'v1' ? ANSWER_V1 : ANSWER_V2),
   fromPicGo,
 })
 
-/** Describes the API of lsky-org/lsky-pro 1.x: application/api/controller/Upload.php */
-function describeV1({ url, token }: Options): HostDescription {
+/** The API of lsky-org/lsky-pro 1.x: application/api/controller/Upload.php */
+function formV1({ url, token }: Options): HostForm {
+  return { url: `${withoutSlash(url)}/api/upload`, headers: { token }, file: 'image', secrets: [token] }
+}
+
+const ANSWER_V1: HostAnswer = {
+  // The site returns 500 for a wrong token, which would otherwise be a transient failure.
+  statuses: [200, 500],
+  success: ['code', 200],
+  url: 'data.url',
+  error: 'msg',
+}
+
+/** The API of lsky-org/lsky-pro 2.x: app/Http/Controllers/Api/V1/ImageController.php */
+function formV2({ url, token, strategyId, albumId, permission }: Options): HostForm {
+  const bare = token?.replace(/^Bearer\s+/i, '')
   return {
-    url: `${literal(withoutSlash(url))}/api/upload`,
-    headers: { token: token && '{secret:token}' },
-    field: 'image',
-    // The site returns 500 for a wrong token, which would otherwise be a transient failure.
-    statuses: [200, 500],
-    success: { at: 'code', is: [200] },
-    resultUrl: 'data.url',
-    errorMessage: 'msg',
-    secrets: { token },
+    url: `${withoutSlash(url)}/api/v1/upload`,
+    headers: { accept: 'application/json', authorization: bare && `Bearer ${bare}` },
+    fields: {
+      strategy_id: strategyId,
+      album_id: albumId,
+      permission: permission && { public: 1, private: 0 }[permission],
+    },
+    file: 'file',
+    secrets: [bare],
   }
 }
 
-/** Describes the API of lsky-org/lsky-pro 2.x: app/Http/Controllers/Api/V1/ImageController.php */
-function describeV2({ url, token, strategyId, albumId, permission }: Options): HostDescription {
-  return {
-    url: `${literal(withoutSlash(url))}/api/v1/upload`,
-    headers: { Accept: 'application/json', Authorization: token && 'Bearer {secret:token}' },
-    fields: {
-      strategy_id: strategyId?.toString(),
-      album_id: albumId?.toString(),
-      permission: permission && { public: '1', private: '0' }[permission],
-    },
-    success: { at: 'status', is: [true] },
-    resultUrl: 'data.links.url',
-    deleteUrl: 'data.links.delete_url',
-    errorMessage: 'message',
-    secrets: { token: token?.replace(/^Bearer\s+/i, '') },
-  }
+const ANSWER_V2: HostAnswer = {
+  success: ['status', true],
+  url: 'data.links.url',
+  deleteUrl: 'data.links.delete_url',
+  error: 'message',
+}
+
+interface Options {
+  readonly url: string
+  readonly token?: string | undefined
+  readonly strategyId?: string | number | undefined
+  readonly albumId?: string | number | undefined
+  readonly permission?: 'public' | 'private' | undefined
 }
 
 /** Translates options of PicList, which has the token of v2 with `Bearer`, and the permission as a number or as `{ value }`. */

@@ -1,32 +1,10 @@
-import { secret } from '../options.ts'
+import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host/form-host.ts'
 import { readTextOption } from './shared/picgo-options.ts'
 
-const config = z.object({
-  url: httpAddress().default('http://127.0.0.1:36677').describe('URL of the other server, without /upload.'),
-  serverKey: secret().optional().describe('Upload key of the other server.'),
-  picbed: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Provider to use on the other server. Default: its default destination.'),
-  configName: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Name of the destination on the other server (PicGo: saved configuration).'),
-  keyInQuery: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Send the upload key in the URL (?key=) instead of a header. PicList needs this. URLs are often logged by proxies.',
-    ),
-})
-
 /** Another server with the same API: upload-server, PicList or PicGo. */
-export const piclist = defineProvider({
+export const piclist = formHost({
   type: 'piclist',
   about: {
     family: 'other',
@@ -43,32 +21,41 @@ export const piclist = defineProvider({
       },
     ],
   },
-  config,
-  open: (options, { http }) => createHost(describe(options), http),
+  options: {
+    url: webUrl().default('http://127.0.0.1:36677').describe('URL of the other server, without /upload.'),
+    serverKey: secret().optional().describe('Upload key of the other server.'),
+    picbed: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Provider to use on the other server. Default: its default destination.'),
+    configName: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Name of the destination on the other server (PicGo: saved configuration).'),
+    keyInQuery: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Send the upload key in the URL (?key=) instead of a header. PicList needs this. URLs are often logged by proxies.',
+      ),
+  },
+  form({ url, serverKey, picbed, configName, keyInQuery }) {
+    const key = keyInQuery ? undefined : serverKey
+    return {
+      url: `${url.replace(/\/(upload\/?)?$/, '')}/upload`,
+      // PicGo names `picbed` only `uploader`, and accepts no other field name for the file.
+      query: { picbed, uploader: picbed, configName, key: keyInQuery ? serverKey : undefined },
+      headers: { 'x-upload-key': key, 'x-picgo-secret': key },
+      file: 'files',
+      secrets: [serverKey],
+    }
+  },
+  // PicList returns `{"success":true,"result":[null]}` for a failed upload, so there is no value at the path.
+  answer: { success: ['success', true], url: 'result[0]', error: 'message' },
   fromPicGo,
 })
-
-/** Describes the API. PicList returns `{"success":true,"result":[null]}` for a failed upload, so there is no value at the path. */
-function describe(options: z.output<typeof config>): HostDescription {
-  const { url, serverKey, picbed, configName, keyInQuery } = options
-  const key = serverKey && '{secret:serverKey}'
-  return {
-    url: `${literal(url.replace(/\/(upload\/?)?$/, ''))}/upload`,
-    // PicGo accepts no other field name, and names `picbed` only `uploader`.
-    field: 'files',
-    query: {
-      picbed: picbed && literal(picbed),
-      uploader: picbed && literal(picbed),
-      configName: configName && literal(configName),
-      ...(keyInQuery && { key }),
-    },
-    ...(!keyInQuery && { headers: { 'X-Upload-Key': key, 'X-PicGo-Secret': key } }),
-    success: { at: 'success', is: [true] },
-    resultUrl: 'result[0]',
-    errorMessage: 'message',
-    secrets: { serverKey },
-  }
-}
 
 function fromPicGo(options: Record<string, unknown>) {
   const { host, port, picbed, configName } = options

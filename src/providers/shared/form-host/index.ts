@@ -15,7 +15,7 @@ export type { HostDescription } from './description.ts'
 export { literal } from './template.ts'
 
 /** Maximum size of a response, in bytes. */
-const MAX_REPLY_BYTES = 256 * 1024
+export const MAX_REPLY_BYTES = 256 * 1024
 
 /** Option for an http or https URL. */
 export function httpAddress() {
@@ -91,7 +91,7 @@ function makeBody(
 }
 
 /** Node also rejects such a value, but only after the body has started. */
-function checkHeader(name: string, value: string): string {
+export function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
   throw new Problem(
     `the header "${name}" can't be sent: its value contains a line break or a character outside Latin-1`,
@@ -141,13 +141,13 @@ function find(places: readonly Template[], functions: Functions, plain?: Functio
 }
 
 /** Returns undefined unless it is an absolute http or https URL. */
-function toCleanUrl(text: string): string | undefined {
+export function toCleanUrl(text: string): string | undefined {
   if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
   return cleanUrl(text)
 }
 
 /** Masks secrets, because hosts repeat them in responses and URLs contain them. */
-function hideSecrets(error: unknown, mask: Mask): unknown {
+export function hideSecrets(error: unknown, mask: Mask): unknown {
   if (!(error instanceof Problem)) return error
   const { why, advice, code, retryable, retryAfterS, cause } = error
   const reason = cause instanceof Error ? cause.message : undefined
