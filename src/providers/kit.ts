@@ -16,6 +16,7 @@ import { localPath, ownFile, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
 import { defineProvider, type Provider } from './contract.ts'
+import { createFileTree } from './shared/file-tree.ts'
 import { createHost, findDescriptionFault, httpAddress, literal } from './shared/form-host/index.ts'
 import { createPathQueue } from './shared/path-queue.ts'
 import {
@@ -35,8 +36,6 @@ import {
   joinRemote,
   parentOf,
   remoteFolder,
-  resolveKey,
-  temporaryPath,
 } from './shared/remote-path.ts'
 
 export type { ErrorCode } from '../errors.ts'
@@ -95,7 +94,8 @@ export const kit = Object.freeze({
     withoutSlash,
     clean: cleanUrl,
   }),
-  /** For servers with folders. */
+  /** For servers with folders: stores, verifies, renames, and cleans up. */
+  createFileTree,
   folders: Object.freeze({
     hostName,
     option: remoteFolder,
@@ -103,8 +103,6 @@ export const kit = Object.freeze({
     cleanRelative,
     join: joinRemote,
     parentOf,
-    resolveKey,
-    temporaryPath,
   }),
   flow: Object.freeze({ once, retry, createSlots, createPathQueue }),
 })

@@ -438,7 +438,7 @@ describe('ftp at a server that', () => {
     const { server, put } = await start({ SIZE: '213 4' })
     const error = await failureOf(put())
     expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
-    expect(error.message).toContain('stored only 4 of 5 bytes')
+    expect(error.message).toContain('stored 4 of 5 bytes')
     expect(server.commands.filter(command => command.startsWith('RN'))).toEqual([])
     await expect.poll(() => server.files.size).toBe(0)
   })

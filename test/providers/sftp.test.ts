@@ -237,8 +237,21 @@ describe('sftp at OpenSSH', () => {
     expect((await read('a/b.bin')).toString()).toBe('before')
     go()
     await put
-    expect(await listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
     expect((await read('a/b.bin')).equals(Buffer.alloc(3 * MIB, 7))).toBe(true)
+  })
+
+  it('without "atomic" writes under the final name', async () => {
+    const own = await openForTest({ ...loginOf(server), atomic: false })
+    await own.check?.(never())
+    await own.put(objectOf('a.bin', Buffer.alloc(3 * MIB, 1)), never())
+    const { object, go, sent } = pausedObject('a.bin', Buffer.alloc(2 * MIB, 7))
+    const put = own.put(object, never())
+    await sent
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.bin'])
+    go()
+    await put
+    expect((await read('a.bin')).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
   })
 
   it('removes the temporary file of a put that is aborted, and leaves the other puts alone', async () => {
@@ -293,7 +306,7 @@ describe('sftp at OpenSSH', () => {
       await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
       server.killSessions()
     }
-    expect(await listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
   })
 
   it('delivers once a server is back that was away', async () => {
@@ -308,7 +321,7 @@ describe('sftp at OpenSSH', () => {
     await expect.poll(proxy.accepted).toBeGreaterThan(1)
     proxy.mend()
     await delivered
-    expect(await listFiles(server.directory)).toEqual(['a.png'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png'])
   })
 
   it('gives up at once on a server that says nothing any more, and closes', async () => {
@@ -378,7 +391,7 @@ describe('sftp at OpenSSH', () => {
     const own = await openForTest({ ...loginOf(server), fileMode: '0640', directoryMode: '0750' })
     const name = '$(touch pwned)`touch pwned`";touch pwned;".png'
     await own.put(objectOf(`${name}/${name}`, Buffer.of(1)), never())
-    expect(await listFiles(server.directory)).toEqual([name, `${name}/${name}`])
+    await expect.poll(() => listFiles(server.directory)).toEqual([name, `${name}/${name}`])
     expect(await modeOf(`${name}/${name}`)).toBe(0o640)
   })
 
@@ -386,7 +399,7 @@ describe('sftp at OpenSSH', () => {
     await target.put(objectOf('x/y/a.bin', Buffer.of(1)), never())
     await rm(join(server.directory, 'x'), { recursive: true })
     await target.put(objectOf('x/y/b.bin', Buffer.of(1)), never())
-    expect(await listFiles(server.directory)).toEqual(['x', 'x/y', 'x/y/b.bin'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['x', 'x/y', 'x/y/b.bin'])
   })
 
   it('makes a folder once for many puts at once', async () => {
@@ -410,9 +423,9 @@ describe('sftp at OpenSSH', () => {
     await mkdir(join(server.directory, 'folder'))
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(error.message).toContain(`"${name}" is a file where a folder is needed`)
+    expect(error.message).toContain(`named "${name}" already exists`)
     expect(error.message).not.toContain(server.directory)
-    expect(await listFiles(server.directory)).toEqual(['a.png', 'folder'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'folder'])
   })
 
   it('refuses a body that is shorter or longer than it says', async () => {
@@ -445,7 +458,7 @@ describe('sftp at OpenSSH', () => {
       const error = await failureOf(work())
       expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     }
-    expect(await listFiles(server.directory)).toEqual([])
+    await expect.poll(() => listFiles(server.directory)).toEqual([])
   })
 
   it('says that the disk of the server is full, and leaves nothing half', async context => {
@@ -455,7 +468,7 @@ describe('sftp at OpenSSH', () => {
     const error = await failureOf(own.put(objectOf('a.bin', Buffer.alloc(4 * MIB)), never()))
     expect(error).toMatchObject({ code: 'insufficient_storage' })
     expect(error.message).toContain('is full')
-    expect(await listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
+    await expect.poll(() => listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
     expect((await read('small/a.bin')).toString()).toBe('before')
   })
 })
@@ -470,7 +483,7 @@ describe('sftp at a server without the extensions of OpenSSH', () => {
       await target.put(objectOf('a/b.bin', Buffer.from(content)), never())
       expect(await readFile(join(server.directory, 'a/b.bin'), 'utf8')).toBe(content)
     }
-    expect(await listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
   })
 })
 

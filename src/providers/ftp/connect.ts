@@ -5,10 +5,9 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
-import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { prepareTransfer } from './data-connection.ts'
 import { type Explain, replyCode } from './explain.ts'
-import { brokenData } from './files.ts'
+import { brokenData, type FtpConnection } from './files.ts'
 
 /** Time limit for logging in, in milliseconds. */
 const LOGIN_MS = 20_000
@@ -26,13 +25,6 @@ export interface LoginOptions {
 
 export interface ConnectDeps extends Pick<Context, 'dial' | 'isProxied' | 'tlsOptions'> {
   readonly explain: Explain
-}
-
-/** A connection that runs one command at a time. */
-export interface FtpConnection {
-  readonly client: Client
-  /** Absolute path of the destination's folder, so that nothing depends on the working directory of the connection. */
-  readonly directory: string
 }
 
 /**
@@ -61,7 +53,7 @@ export async function connect(
     try {
       await orAborted(greet(client, socket, tls), limit.signal)
       await orAborted(logIn(client, options, tls), limit.signal)
-      return { client, directory: await orAborted(findDirectory(client, options.directory), limit.signal) }
+      return { client, home: await orAborted(findHome(client, options.directory), limit.signal) }
     } finally {
       limit.end()
     }
@@ -117,9 +109,6 @@ async function logIn(
   await client.useDefaultSettings()
 }
 
-async function findDirectory(client: Client, directory: string): Promise<string> {
-  const folder = cleanFolder(directory)
-  if (folder.startsWith('/')) return folder
-  const home = (await client.pwd()).replaceAll('""', '"')
-  return folder === '' ? home : joinRemote(home, folder)
+async function findHome(client: Client, directory: string): Promise<string> {
+  return directory.startsWith('/') ? '/' : (await client.pwd()).replaceAll('""', '"')
 }

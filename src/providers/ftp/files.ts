@@ -3,10 +3,11 @@ import { Readable } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import type { Client } from 'basic-ftp'
-import { Problem } from '../../problem.ts'
-import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
-import { parentOf } from '../shared/remote-path.ts'
-import { replyCode } from './explain.ts'
+import { readCopies } from '../../body.ts'
+import type { UploadObject } from '../contract.ts'
+import type { RemoteFiles } from '../shared/file-tree.ts'
+import { joinRemote, parentOf } from '../shared/remote-path.ts'
+import { type Explain, replyCode } from './explain.ts'
 
 /** Reply code for files that don't exist, are forbidden or can't be replaced (RFC 959, section 4.2). */
 const UNAVAILABLE = 550
@@ -17,17 +18,66 @@ const UNKNOWN_COMMAND = new Set([500, 502, 504])
 /** Time limit for the reason after a closed data connection, in milliseconds. */
 const REASON_MS = 2000
 
+/** A connection that runs one command at a time. */
+export interface FtpConnection {
+  readonly client: Client
+  /** Absolute path at which relative paths start, so that nothing depends on the working directory of the connection. */
+  readonly home: string
+}
+
 /** The failure of the last data connection, which is the cause of what the server says of it. */
 export const brokenData = new WeakMap<Client, Error>()
 
-type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
+/** @param explainStoring explains why a file can't be stored */
+export function createFtpFiles({ client, home }: FtpConnection, explainStoring: Explain): RemoteFiles {
+  const at = (path: string) => (path.startsWith('/') ? path : joinRemote(home, path))
+  const store = (work: Promise<unknown>) =>
+    work.then(
+      () => {},
+      error => {
+        throw explainStoring(error)
+      },
+    )
+  return {
+    write: (path, object, signal) => store(writeFile(client, at(path), object, signal)),
+    async sizeOf(path) {
+      try {
+        const { message } = await client.send(`SIZE ${at(path)}`)
+        const size = /^213[ -](\d+)/.exec(message)?.[1]
+        // Some have a text instead of a number for an empty file.
+        return size === undefined ? 'unknown' : Number(size)
+      } catch (error) {
+        if (replyCode(error) === UNAVAILABLE) return undefined
+        if (UNKNOWN_COMMAND.has(replyCode(error) ?? 0)) return 'unknown'
+        throw error
+      }
+    },
+    exists: path => fileExists(client, at(path)),
+    async isFolder(path) {
+      const { code } = await client.sendIgnoringError(`CWD ${at(path)}`)
+      return code < 400
+    },
+    async makeFolder(path) {
+      await client.send(`MKD ${at(path)}`)
+    },
+    rename: (from, to) => store(replaceFile(client, at(from), at(to))),
+    remove: path => removeFile(client, at(path)),
+    isRefusal: error =>
+      [error, error instanceof Error && error.cause].some(one => replyCode(one) !== undefined),
+  }
+}
 
-/** Sends a body, and compares its size with the size that the server reports, if the server supports it. */
-export async function writeFile(client: Client, path: string, body: Chunks, size: number): Promise<void> {
+async function writeFile(
+  client: Client,
+  path: string,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = readCopies(object, signal)
   let isBegun = false
   async function* whenBegun(): AsyncGenerator<Buffer> {
     isBegun = true
-    yield* size === 0 ? afterHandshake(client, body) : body
+    yield* object.size === 0 ? afterHandshake(client, body) : body
   }
   const stream = Readable.from(whenBegun(), { objectMode: false })
   brokenData.delete(client)
@@ -41,11 +91,6 @@ export async function writeFile(client: Client, path: string, body: Chunks, size
   } finally {
     stream.destroy() // it is still open if the server rejects the name
   }
-  const stored = await readSize(client, path)
-  if (stored === undefined || stored === size) return
-  throw new Problem(`the server stored only ${stored} of ${size} bytes although it reported success`, {
-    retryable: true,
-  })
 }
 
 /** Waits for the reason of a server that closed the data connection. It arrives over the control connection. */
@@ -60,7 +105,7 @@ async function hearReason(client: Client, error: unknown): Promise<unknown> {
  * Delays the body until the TLS handshake is complete. basic-ftp 6.2.3 treats a resumed TLS session as an established one, so
  * it would close the data connection of an empty file during the handshake. Node 20 would do so right after the handshake.
  */
-async function* afterHandshake(client: Client, body: Chunks): AsyncGenerator<Buffer> {
+async function* afterHandshake(client: Client, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* body
   const socket = client.ftp.dataSocket
   if (!(socket instanceof TLSSocket)) return
@@ -69,7 +114,7 @@ async function* afterHandshake(client: Client, body: Chunks): AsyncGenerator<Buf
 }
 
 /** Renames a file. Removes an existing file first if the server does not replace it. */
-export async function replaceFile(client: Client, from: string, to: string): Promise<void> {
+async function replaceFile(client: Client, from: string, to: string): Promise<void> {
   try {
     await client.rename(from, to)
   } catch (error) {
@@ -80,7 +125,7 @@ export async function replaceFile(client: Client, from: string, to: string): Pro
 }
 
 /** Returns whether a file exists. A folder does not count. */
-export async function fileExists(client: Client, path: string): Promise<boolean> {
+async function fileExists(client: Client, path: string): Promise<boolean> {
   try {
     await client.send(`SIZE ${path}`)
     return true
@@ -93,34 +138,10 @@ export async function fileExists(client: Client, path: string): Promise<boolean>
   }
 }
 
-/** Removes a file, which need not exist. */
-export async function removeFile(client: Client, path: string): Promise<void> {
+async function removeFile(client: Client, path: string): Promise<void> {
   try {
     await client.remove(path)
   } catch (error) {
     if (replyCode(error) !== UNAVAILABLE || (await fileExists(client, path))) throw error
-  }
-}
-
-export function createFtpFolders(): KnownFolders<Client> {
-  return createKnownFolders<Client>({
-    async isThere(client, path) {
-      const { code } = await client.sendIgnoringError(`CWD ${path}`)
-      return code < 400
-    },
-    async make(client, path) {
-      await client.send(`MKD ${path}`)
-    },
-  })
-}
-
-/** Returns the size of a file if the server reports it. Some have a text instead of a number for an empty file. */
-async function readSize(client: Client, path: string): Promise<number | undefined> {
-  try {
-    const size = /^213[ -](\d+)/.exec((await client.send(`SIZE ${path}`)).message)?.[1]
-    return size === undefined ? undefined : Number(size)
-  } catch (error) {
-    if (UNKNOWN_COMMAND.has(replyCode(error) ?? 0)) return undefined
-    throw error
   }
 }

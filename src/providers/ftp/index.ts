@@ -1,15 +1,14 @@
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { createBackground } from '../shared/background.ts'
+import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { cleanFolder, hostName, joinRemote, remoteFolder, resolveKey } from '../shared/remote-path.ts'
-import { connect, type FtpConnection } from './connect.ts'
-import { createExplain } from './explain.ts'
-import { fileExists, removeFile } from './files.ts'
+import { cleanFolder, hostName, remoteFolder } from '../shared/remote-path.ts'
+import { connect } from './connect.ts'
+import { createExplain, type Explain } from './explain.ts'
+import { createFtpFiles } from './files.ts'
 import { createPool } from './pool.ts'
-import { createFtpUploads } from './uploads.ts'
 
 const config = z.object({
   host: hostName().describe('Hostname or IP address of the server.'),
@@ -87,57 +86,30 @@ export const ftp = defineProvider({
 
 function open(options: z.output<typeof config>, context: Context): Target {
   const { name, warn } = context
-  const server = `"ftp/${name}" (${options.host})`
   if (options.secure === 'none')
     warn(
-      `${server}: the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
+      `"ftp/${name}" (${options.host}): the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
     )
   const explain = createExplain(options.host, options.password)
   const pool = createPool(options.connections, signal => connect(options, { ...context, explain }, signal))
   // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
-  const uploads = createFtpUploads(options.atomic)
-  const background = createBackground()
-
-  async function use<T>(
-    signal: AbortSignal,
-    work: (connection: FtpConnection) => Promise<T>,
-    isStoring = false,
-  ): Promise<T> {
+  const directory = cleanFolder(options.directory)
+  const explainStoring: Explain = error => explain(error, options.atomic)
+  const use: UseFiles = async (work, signal) => {
     try {
-      return await pool.use(work, signal)
+      return await pool.use(connection => work(createFtpFiles(connection, explainStoring)), signal)
     } catch (error) {
-      throw signal.aborted ? signal.reason : explain(error, isStoring && options.atomic)
-    } finally {
-      if (uploads.isUntidy()) void tidy()
+      throw signal.aborted ? signal.reason : explain(error)
     }
   }
-
-  async function tidy(): Promise<void> {
-    const { signal } = new AbortController()
-    await background.run(() => pool.use(uploads.tidy, signal), signal).catch(() => {})
-  }
-
   return {
-    location: locationAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
-    async put(object, signal) {
-      const { path } = resolveKey('', object.key)
-      const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)
-      await background.run(() => use(signal, work, true), signal)
-      return { url: joinUrl(options.urlPrefix, object.key) }
-    },
-    check: signal => background.run(() => use(signal, uploads.probe, true), signal),
-    async exists(key, signal) {
-      const { path } = resolveKey('', key)
-      return use(signal, ({ client, directory }) => fileExists(client, joinRemote(directory, path)))
-    },
-    async remove(key, signal) {
-      const { path } = resolveKey('', key)
-      await use(signal, ({ client, directory }) => removeFile(client, joinRemote(directory, path)))
-    },
-    async close() {
-      await background.settle()
-      pool.close()
-    },
+    ...createFileTree(use, {
+      directory,
+      atomic: options.atomic,
+      urlOf: key => joinUrl(options.urlPrefix, key),
+      disconnect: pool.close,
+    }),
+    location: locationAtHost('ftp', { ...options, port }, directory),
   }
 }

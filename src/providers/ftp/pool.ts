@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import { onAbort } from '../../flow/cancellation.ts'
 import { createSlots } from '../../flow/slots.ts'
-import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
+import type { FtpConnection } from './files.ts'
 
 /** Idle timeout of a connection, in milliseconds. */
 const IDLE_MS = 30_000

@@ -1,8 +1,8 @@
 import type { Attributes } from 'ssh2'
 import { type Body, wrongSize } from '../../body.ts'
-import { Problem } from '../../problem.ts'
-import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
-import { sftpStatusOf } from './explain.ts'
+import { inTheWay, type RemoteFiles } from '../shared/file-tree.ts'
+import { parentOf } from '../shared/remote-path.ts'
+import { noSpace, sftpStatusOf } from './explain.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
@@ -17,8 +17,63 @@ const WRITE_BYTES = 30 * 1024
 /** Number of write requests in flight for one file: enough for 150 Mbit/s with a round-trip time of 100 ms. */
 const WRITES_AHEAD = 64
 
+export interface SftpFilesOptions {
+  /** Name of the server in messages. */
+  readonly server: string
+  /** Modes of new files and folders. Undefined: the defaults of the server. */
+  readonly fileMode: number | undefined
+  readonly directoryMode: number | undefined
+}
+
+/** The responses of an SFTP server prove what was stored. */
+export function createSftpFiles(
+  session: SftpSession,
+  { server, fileMode, directoryMode }: SftpFilesOptions,
+): RemoteFiles {
+  return {
+    async write(path, object, signal) {
+      const handle = await session.call<Buffer>((sftp, done) => sftp.open(path, 'w', done))
+      let isOpen = true
+      // Only once, because the server may have reused the handle for another file.
+      const close = async () => {
+        if (!isOpen) return
+        isOpen = false
+        await session.call((sftp, done) => sftp.close(handle, done))
+      }
+      try {
+        await writeBody(session, handle, object, signal)
+        const setMode = session.call((sftp, done) =>
+          fileMode === undefined ? done() : sftp.fchmod(handle, fileMode, done),
+        )
+        // A server handles the requests for one file in order.
+        await Promise.all([setMode, syncFile(session, handle), close()])
+      } catch (error) {
+        await close().catch(() => {})
+        const isFull =
+          sftpStatusOf(error) === FAILURE && (await lacksRoom(session, parentOf(path), object.size))
+        throw isFull ? noSpace(server, error) : error
+      }
+    },
+    exists: async path => (await findFile(session, path)) !== undefined,
+    async isFolder(path) {
+      const found = await unlessAbsent(session.call<Attributes>((sftp, done) => sftp.stat(path, done)))
+      if (found && !isFolderMode(found)) throw inTheWay('file', path)
+      return found !== undefined
+    },
+    async makeFolder(path) {
+      await session.call((sftp, done) => sftp.mkdir(path, done))
+      // The umask of the server changes the mode that mkdir sends.
+      if (directoryMode !== undefined)
+        await session.call((sftp, done) => sftp.chmod(path, directoryMode, done))
+    },
+    rename: (from, to) => replaceFile(session, from, to),
+    remove: path => removeFile(session, path),
+    isRefusal: error => sftpStatusOf(error) !== undefined,
+  }
+}
+
 /** @throws an error with a status code, or Problem if the connection is lost */
-export async function writeBody(
+async function writeBody(
   session: SftpSession,
   handle: Buffer,
   body: Body,
@@ -41,7 +96,7 @@ export async function writeBody(
 }
 
 /** Writes a file durably (fsync) if the server supports it. */
-export async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
+async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   } catch (error) {
@@ -50,12 +105,13 @@ export async function syncFile(session: SftpSession, handle: Buffer): Promise<vo
 }
 
 /** Renames a file and replaces an existing one: atomically if the server supports it, otherwise in two steps. */
-export async function replaceFile(session: SftpSession, from: string, to: string): Promise<void> {
+async function replaceFile(session: SftpSession, from: string, to: string): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
     return
   } catch (error) {
-    if (await isFolder(session, to)) throw inTheWay(to)
+    const found = await findFile(session, to).catch(() => undefined)
+    if (found && isFolderMode(found)) throw inTheWay('folder', to)
     if (sftpStatusOf(error) !== UNSUPPORTED) throw error
   }
   const rename = () => session.call((sftp, done) => sftp.rename(from, to, done))
@@ -69,33 +125,16 @@ export async function replaceFile(session: SftpSession, from: string, to: string
 }
 
 /** Returns the attributes of a file or folder. Links are not followed. Undefined if it does not exist. */
-export async function findFile(session: SftpSession, path: string): Promise<Attributes | undefined> {
+async function findFile(session: SftpSession, path: string): Promise<Attributes | undefined> {
   return unlessAbsent(session.call<Attributes>((sftp, done) => sftp.lstat(path, done)))
 }
 
-/** Removes a file, which need not exist. */
-export async function removeFile(session: SftpSession, path: string): Promise<void> {
+async function removeFile(session: SftpSession, path: string): Promise<void> {
   await unlessAbsent(session.call((sftp, done) => sftp.unlink(path, done)))
 }
 
-/** @param mode of new folders. Undefined: the default of the server */
-export function createRemoteFolders(mode: number | undefined): KnownFolders<SftpSession> {
-  return createKnownFolders<SftpSession>({
-    async isThere(session, path) {
-      const found = await unlessAbsent(session.call<Attributes>((sftp, done) => sftp.stat(path, done)))
-      if (found && !isFolderMode(found)) throw inTheWay(path)
-      return found !== undefined
-    },
-    async make(session, path) {
-      await session.call((sftp, done) => sftp.mkdir(path, done))
-      // The umask of the server changes the mode that mkdir sends.
-      if (mode !== undefined) await session.call((sftp, done) => sftp.chmod(path, mode, done))
-    },
-  })
-}
-
 /** Returns whether the file system of a path has less free space. False if the server does not report it. */
-export async function lacksRoom(session: SftpSession, path: string, bytes: number): Promise<boolean> {
+async function lacksRoom(session: SftpSession, path: string, bytes: number): Promise<boolean> {
   try {
     const info = await session.call<{ f_bavail: bigint | number; f_frsize: bigint | number }>((sftp, done) =>
       sftp.ext_openssh_statvfs(path || '.', done),
@@ -106,35 +145,15 @@ export async function lacksRoom(session: SftpSession, path: string, bytes: numbe
   }
 }
 
-export function isMissing(error: unknown): boolean {
-  return sftpStatusOf(error) === NO_SUCH_FILE
-}
-
-export function isSftpFailure(error: unknown): boolean {
-  return sftpStatusOf(error) === FAILURE
-}
-
-async function isFolder(session: SftpSession, path: string): Promise<boolean> {
-  const found = await findFile(session, path).catch(() => undefined)
-  return found !== undefined && isFolderMode(found)
-}
-
 function isFolderMode({ mode }: Attributes): boolean {
   return (mode & S_IFMT) === S_IFDIR
-}
-
-function inTheWay(path: string): Problem {
-  const name = path.slice(path.lastIndexOf('/') + 1)
-  return new Problem(`"${name}" is a file where a folder is needed, or a folder where a file is needed`, {
-    advice: 'Use another object key, or remove it.',
-  })
 }
 
 async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
-    if (isMissing(error)) return undefined
+    if (sftpStatusOf(error) === NO_SUCH_FILE) return undefined
     throw error
   }
 }

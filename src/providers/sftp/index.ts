@@ -3,17 +3,16 @@ import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem } from '../../problem.ts'
 import { type Context, defineProvider, type OpenTarget } from '../contract.ts'
-import { createBackground } from '../shared/background.ts'
+import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { cleanFolder, hostName, remoteFolder, resolveKey } from '../shared/remote-path.ts'
+import { cleanFolder, hostName, remoteFolder } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
 import { explainStatus } from './explain.ts'
-import { createRemoteFolders, findFile, removeFile } from './files.ts'
+import { createSftpFiles } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
 import { fromPicGo } from './picgo.ts'
 import { createConnection, type SftpSession } from './session.ts'
-import { createSftpUploads } from './uploads.ts'
 
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
 
@@ -44,6 +43,12 @@ const config = z.object({
       'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
     ),
   urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
+  atomic: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Upload to a temporary name with a leading dot and rename it, so that no partial file is ever visible.',
+    ),
   fileMode: z
     .string()
     .regex(
@@ -121,32 +126,33 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
   const connection = createConnection((onLost, signal) =>
     connect(options, { server, hostKeys, dial, onLost }, signal),
   )
-  const folders = createRemoteFolders(parseMode(options.directoryMode))
-  const uploads = createSftpUploads({ server, directory, fileMode: parseMode(options.fileMode), folders })
-  const background = createBackground()
-
-  const use = <T>(signal: AbortSignal, work: (session: SftpSession) => Promise<T>): Promise<T> =>
-    background.run(async () => {
-      let session: SftpSession | undefined
-      const stopListening = onAbort(signal, () => session?.closeIfUnresponsive())
-      try {
-        session = await connection.get()
-        signal.throwIfAborted()
-        return await work(session)
-      } catch (error) {
-        throw signal.aborted ? signal.reason : explainStatus(error, server)
-      } finally {
-        stopListening()
-      }
-    }, signal)
+  const settings = {
+    server,
+    fileMode: parseMode(options.fileMode),
+    directoryMode: parseMode(options.directoryMode),
+  }
+  const use: UseFiles = async (work, signal) => {
+    let session: SftpSession | undefined
+    const stopListening = onAbort(signal, () => session?.closeIfUnresponsive())
+    try {
+      session = await connection.get()
+      signal.throwIfAborted()
+      return await work(createSftpFiles(session, settings))
+    } catch (error) {
+      throw signal.aborted ? signal.reason : explainStatus(error, server)
+    } finally {
+      stopListening()
+    }
+  }
 
   return {
+    ...createFileTree(use, {
+      directory,
+      atomic: options.atomic,
+      urlOf: key => joinUrl(options.urlPrefix, key),
+      disconnect: connection.close,
+    }),
     location: locationAtHost('sftp', options, directory),
-    async put(object, signal) {
-      const path = resolveKey(directory, object.key)
-      await use(signal, session => uploads.put(session, object, path, signal))
-      return { url: joinUrl(options.urlPrefix, object.key) }
-    },
     async findUnknownHost(signal) {
       let stranger: Buffer | undefined
       const look = async (key: Buffer) => {
@@ -159,19 +165,6 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
       )
       const key = stranger
       return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
-    },
-    check: signal => use(signal, uploads.probe),
-    async exists(key, signal) {
-      const { path } = resolveKey(directory, key)
-      return use(signal, async session => (await findFile(session, path)) !== undefined)
-    },
-    async remove(key, signal) {
-      const { path } = resolveKey(directory, key)
-      await use(signal, session => removeFile(session, path))
-    },
-    async close() {
-      await background.settle()
-      connection.close()
     },
   }
 }

@@ -1,14 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { isPossibleHost } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem } from '../../problem.ts'
-
-/** Path of an object on a server with folders. Relative paths start in the login folder. */
-export interface RemotePath {
-  /** `/` is the root; an empty text is the login folder. */
-  readonly folder: string
-  readonly path: string
-}
 
 /** Option for a hostname or an IP address. */
 export function hostName() {
@@ -38,29 +30,16 @@ export function cleanRelative(path: string): string {
 }
 
 /**
- * Returns the path of an object below a folder. In addition to the rules for object keys (`contract.ts`), it rejects
+ * Returns an object key that can be a path on a server. In addition to the rules for object keys (`contract.ts`), it rejects
  * backslashes, which some servers read as slashes, and names with a leading dot, which temporary files have.
  */
-export function resolveKey(directory: string, key: string): RemotePath {
+export function checkNames(key: string): string {
   const hidden = key.split('/').find(name => name.startsWith('.'))
-  if (hidden !== undefined || key.includes('\\')) {
-    const fault = hidden === undefined ? 'it contains a backslash' : `"${hidden}" starts with a dot`
-    throw new Problem(`its object key can't be used there: ${fault}`, {
-      advice: 'Change the key template or the file name.',
-    })
-  }
-  const path = joinRemote(directory, key)
-  return { folder: parentOf(path), path }
-}
-
-/** Returns a temporary path in the folder of an object. Object keys can't have it, because no segment starts with a dot. */
-export function temporaryPath(folder: string): string {
-  return joinRemote(folder, `.${probeName()}`)
-}
-
-/** Returns an unused name for a probe file, for servers that allow no names with a leading dot. */
-export function probeName(): string {
-  return `upload-server-${randomBytes(8).toString('hex')}`
+  if (hidden === undefined && !key.includes('\\')) return key
+  const fault = hidden === undefined ? 'it contains a backslash' : `"${hidden}" starts with a dot`
+  throw new Problem(`its object key can't be used: ${fault}`, {
+    advice: 'Change the key template or the file name.',
+  })
 }
 
 /** Joins a folder and a relative path. */

@@ -1,12 +1,11 @@
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { createBackground } from '../shared/background.ts'
+import { createFileTree } from '../shared/file-tree.ts'
 import { locationAt } from '../shared/location.ts'
 import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { createWebDavClient } from './client.ts'
-import { createCollection } from './collection.ts'
+import { createDavFiles } from './files.ts'
 import { createLogin } from './login.ts'
 import { fromPicGo } from './picgo.ts'
 
@@ -101,19 +100,14 @@ function open(options: Options, { name, http, warn }: Context): Target {
   const login = createLogin(
     username === undefined || password === undefined ? undefined : { username, password, authType },
   )
-  const collection = createCollection(createWebDavClient(base, http, login), { directory, atomic })
-  const background = createBackground()
-
+  const files = createDavFiles(base, http, login)
   return {
+    ...createFileTree(work => work(files), {
+      directory,
+      atomic,
+      urlOf: key => joinUrl(publicUrl, key) + (options.urlSuffix ?? ''),
+    }),
     location: locationAt('webdav', base, directory),
-    async put(object, signal) {
-      await background.run(() => collection.put(object, signal), signal)
-      return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }
-    },
-    check: signal => background.run(() => collection.probe(signal), signal),
-    exists: collection.exists,
-    remove: collection.remove,
-    close: background.settle,
   }
 }
 

@@ -62,7 +62,10 @@ it.each([
 })
 
 it('without "atomic", nothing has a name with a leading dot, and nothing is moved', async () => {
+  let isRemoved = false
   const reply = (request: Recorded) => {
+    if (request.method === 'DELETE') isRemoved = true
+    if (request.method === 'PROPFIND' && isRemoved) return { status: 404 }
     const { status, body } = answer(request)
     return { status, body: body?.replace(/<d:getcontentlength>.*?<\/d:getcontentlength>/, '') ?? '' }
   }

@@ -62,13 +62,13 @@ describe.each([
     const stored = await put(target, 'c/d/2.txt')
     expect(stored.url).toBe(`${server.url}/a/b/c/d/2.txt`)
     expect((await fetchPublic(stored)).toString()).toBe('bytes of c/d/2.txt')
-    expect(await filesOf(server)).toEqual(['a/b/c/d/2.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['a/b/c/d/2.txt'])
   })
 
   it('stores in a folder that somebody else has made', async () => {
     await put(await open(server), 'theirs/1.txt')
     await put(await open(server), 'theirs/2.txt')
-    expect(await filesOf(server)).toEqual(['theirs/1.txt', 'theirs/2.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['theirs/1.txt', 'theirs/2.txt'])
   })
 
   it('does not replace a folder by a file, with all that is in it', async () => {
@@ -78,7 +78,7 @@ describe.each([
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('a folder named "in" already exists')
     await expect(target.remove?.('folder/in', never())).rejects.toThrow('already exists')
-    expect(await filesOf(server)).toEqual(['folder/in/it.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['folder/in/it.txt'])
   })
 
   it('says that a file is in the place of a folder', async () => {
@@ -87,7 +87,7 @@ describe.each([
     const error = await failureOf(put(target, 'a.txt/b.txt'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('a file named "a.txt" already exists')
-    expect(await filesOf(server)).toEqual(['a.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
     await target.remove?.('a.txt', never())
     await put(target, 'a.txt/b.txt')
   })
@@ -95,7 +95,7 @@ describe.each([
   it('leaves nothing behind when it is checked', async () => {
     const target = await open(server, { directory: 'x' })
     await target.check?.(never())
-    expect(await filesOf(server)).toEqual([])
+    await expect.poll(() => filesOf(server)).toEqual([])
   })
 
   it('refuses a wrong password in the midst of a large file, at once and once', async () => {
@@ -105,7 +105,7 @@ describe.each([
     expect(error.message).toBe(
       `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 to PUT: it rejected the login. Check "username" and "password".`,
     )
-    expect(await filesOf(server)).toEqual([])
+    await expect.poll(() => filesOf(server)).toEqual([])
   })
 
   it('asks for a login when none is configured', async () => {
@@ -172,7 +172,7 @@ describe('what only one of them does', () => {
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('returned 423 to MOVE: the file is locked')
     expect((await fetchPublic({ url })).toString()).toBe('before')
-    expect(await filesOf(server)).toEqual(['a.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
   })
 
   it.for([true, false])('Apache: a full disk leaves nothing half (atomic: %s)', async (atomic, context) => {
@@ -185,7 +185,7 @@ describe('what only one of them does', () => {
     const error = await failureOf(put(target, 'a.bin', Buffer.alloc(2 * MIB)))
     expect(error).toMatchObject({ code: 'insufficient_storage', retryable: false })
     expect(error.message).toMatch(/returned 507 to PUT: no space left\./)
-    expect(await filesOf(server)).toEqual(['small/a.bin'])
+    await expect.poll(() => filesOf(server)).toEqual(['small/a.bin'])
     await put(target, 'b.bin', 'small')
   })
 
@@ -201,7 +201,7 @@ describe('what only one of them does', () => {
       await put(target, 'x/a.txt', text)
       expect((await fetchPublic({ url: `${server.url}/x/a.txt` })).toString()).toBe(text)
     }
-    expect(await filesOf(server)).toEqual(['x/a.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['x/a.txt'])
     const strict = await open({ ...server, url: `${proxy.url}/dav/` })
     const error = await failureOf(put(strict, 'x/a.txt'))
     expect(error).toMatchObject({ retryable: false })
@@ -235,7 +235,7 @@ describe('what only one of them does', () => {
     const error = await failureOf(put(await open(server), 'small.bin', Buffer.alloc(8 * MIB)))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toContain('returned 413 (the file is too large)')
-    expect(await filesOf(server)).toEqual([])
+    await expect.poll(() => filesOf(server)).toEqual([])
   })
 
   it('nginx: without MOVE it says what to set, and then does without', async context => {
@@ -244,9 +244,9 @@ describe('what only one of them does', () => {
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'a.txt'))
     expect(error.message).toContain('returned 405 to MOVE: it cannot rename files')
-    expect(await filesOf(server)).toEqual([])
+    await expect.poll(() => filesOf(server)).toEqual([])
     await put(await open(server, { atomic: false }), 'a.txt')
-    expect(await filesOf(server)).toEqual(['a.txt'])
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
   })
 })
 

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
+import { excerpt } from '../../http/excerpt.ts'
 import { Problem } from '../../problem.ts'
+import { inTheWay, type RemoteFiles } from '../shared/file-tree.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
 import type { Reason, WebDavLogin } from './login.ts'
@@ -8,32 +10,8 @@ import type { Reason, WebDavLogin } from './login.ts'
 /** Maximum number of attempts to log in: without credentials, with a nonce, and with a new nonce. */
 const LOGIN_ATTEMPTS = 3
 
-interface DavRequest {
-  readonly method: string
-  /** Path below the base URL. It starts with `/`; that of a folder may end with `/`. */
-  readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: NonNullable<HttpRequest['body']>
-  /** Statuses that are not errors. With `any`, only a rejected login is an error. */
-  readonly accept: readonly number[] | 'any'
-}
-
-/** A file or folder at a path. */
-interface Resource {
-  readonly isFolder: boolean
-  /** Size in bytes, if the server returns it. */
-  readonly size: number | undefined
-}
-
-/** Requests to one WebDAV server (RFC 4918). */
-export interface WebDavClient {
-  /** @throws Problem, `insufficient_storage` for 507 */
-  request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
-  /** Returns undefined if the path does not exist. */
-  find(path: string, signal: AbortSignal): Promise<Resource | undefined>
-  /** Renames a file. Returns false if the target may exist and `overwrite` is false. */
-  move(from: string, to: string, options: { overwrite: boolean }, signal: AbortSignal): Promise<boolean>
-}
+const DONE = [200, 201, 202, 204]
+const GONE = [404, 410]
 
 const QUERY =
   '<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>'
@@ -44,18 +22,9 @@ const PROPFIND = {
   body: QUERY,
 } as const
 
-const CANNOT_MOVE: Reason = [
-  'it cannot rename files, does not allow it, or does not recognize its own public URL behind a reverse proxy',
-  'Set "atomic" to false.',
-]
-/** The file was stored before, so even 403 and 404 concern the request itself. */
-const CANNOT_MOVE_STATUSES = [400, 403, 404, 405, 415, 500, 501, 502]
-
-const NO_DAV: Reason = ['this is not a response of a WebDAV server', 'Check "url" and any proxy in between.']
-const GONE = [404, 410]
-
 /** Meanings of error statuses that differ from the general ones. */
 const REASONS: Readonly<Record<number, Reason>> = {
+  404: ['there is nothing at that URL', 'Check "url" and "directory".'],
   405: ['it does not allow this request there', 'Check that "url" is a WebDAV URL and is writable.'],
   409: [
     'the folder does not exist, or a file has its name',
@@ -66,8 +35,38 @@ const REASONS: Readonly<Record<number, Reason>> = {
   507: ['no space left'],
 }
 
-/** @param base URL of the collection, without a slash at the end */
-export function createWebDavClient(base: string, http: HttpClient, login: WebDavLogin): WebDavClient {
+const NO_DAV: Reason = ['this is not a response of a WebDAV server', 'Check "url" and any proxy in between.']
+const CANNOT_MOVE: Reason = [
+  'it cannot rename files, does not allow it, or does not recognize its own public URL behind a reverse proxy',
+  'Set "atomic" to false.',
+]
+/** The file was stored before, so even 403 and 404 concern the request to rename it. */
+const CANNOT_MOVE_STATUSES = [400, 403, 404, 405, 415, 500, 501, 502]
+
+/** A request that the server rejected. */
+class Refusal extends Problem {}
+
+interface DavRequest extends Pick<HttpRequest, 'method' | 'headers' | 'body'> {
+  /** Path below the base URL. It starts with `/`; that of a folder may end with `/`. */
+  readonly path: string
+  /** Statuses that are not errors. With `any`, only a rejected login is an error. */
+  readonly accept: readonly number[] | 'any'
+}
+
+/** A file or folder at a path. */
+interface Resource {
+  readonly isFolder: boolean
+  /** Bytes. */
+  readonly size: number | 'unknown'
+}
+
+/**
+ * The files of a WebDAV server (RFC 4918).
+ *
+ * @param base URL of the collection, without a slash at the end
+ */
+export function createDavFiles(base: string, http: HttpClient, login: WebDavLogin): RemoteFiles {
+  const { host } = new URL(base)
   let hasPropfind = true
   const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
 
@@ -77,34 +76,29 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     if (login.isUnknown && method === 'PUT') await send({ ...PROPFIND, path: '/', accept: 'any' }, signal)
     const reply = await send(request, signal)
     if (accept === 'any' || accept.includes(reply.status)) return reply
-    throw refusal(method, reply.status, REASONS[reply.status] ?? ['it rejected the request'])
+    throw refusal(method, reply.status, REASONS[reply.status] ?? [excerpt(reply.text)])
   }
 
-  async function send(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
+  /** Sends a request, and again with an answer to the challenge if the server wants a login. */
+  async function send({ path, ...request }: DavRequest, signal: AbortSignal): Promise<HttpReply> {
     const { method, accept } = request
-    const url = urlOf(request.path)
+    const url = urlOf(path)
     for (let attempt = 1; ; attempt++) {
       const authorization = login.authorize(method, url.pathname)
-      const reply = await http.send(
-        {
-          method,
-          url,
-          headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
-          ...(request.body !== undefined && { body: request.body }),
-          accept: status =>
-            accept === 'any' || accept.includes(status) || status === 401 || status in REASONS,
-        },
-        signal,
-      )
+      const headers = { ...request.headers, ...(authorization !== undefined && { authorization }) }
+      const isRead = (status: number) =>
+        accept === 'any' || accept.includes(status) || [401, 500].includes(status) || status in REASONS
+      const reply = await http.send({ ...request, url, headers, accept: isRead }, signal)
       if (reply.status !== 401) return reply
       const challenges = reply.headers['www-authenticate'] ?? ''
       const mayHelp = login.handleChallenges(challenges, authorization)
-      if (!mayHelp || attempt === LOGIN_ATTEMPTS) throw refusal(method, 401, login.explain(challenges))
+      if (mayHelp && attempt < LOGIN_ATTEMPTS) continue
+      throw refusal(method, 401, login.explain(challenges))
     }
   }
 
-  function refusal(method: string, status: number, [why, advice]: Reason): Problem {
-    return new Problem(`${new URL(base).host} returned ${status} to ${method}: ${why}`, {
+  function refusal(method: string, status: number, [why, advice]: Reason): Refusal {
+    return new Refusal(`${host} returned ${status} to ${method}: ${why}`, {
       advice,
       ...(status === 507 && { code: 'insufficient_storage' }),
       retryable: status === 500 || status === 502,
@@ -124,7 +118,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
   /** Looks up a path of nginx without its module for PROPFIND. A folder redirects to its URL with a slash. */
   async function findByHead(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     const headers = { 'Accept-Encoding': 'identity' }
-    const accept = [200, 301, 302, 303, 307, 308, 404, 410]
+    const accept = [200, 301, 302, 303, 307, 308, ...GONE]
     const plain = path.replace(/(?<=.)\/$/, '')
     const ask = (at: string) => request({ method: 'HEAD', path: at, headers, accept }, signal)
     const reply = await ask(plain)
@@ -133,7 +127,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     if (status > 200) {
       const folder = plain.slice(plain.lastIndexOf('/') + 1)
       if (!reply.headers['location']?.endsWith(`${encodeKey(folder)}/`)) notDav('HEAD', status)
-      return { isFolder: true, size: undefined }
+      return { isFolder: true, size: 'unknown' }
     }
     const length = reply.headers['content-length']
     // A server that returns a page for every URL also returns one for a random name, so the page is not a file.
@@ -146,12 +140,8 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     throw refusal(method, status, NO_DAV)
   }
 
-  async function move(
-    from: string,
-    to: string,
-    { overwrite }: { overwrite: boolean },
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  /** Returns false if something has the name and `overwrite` is false. */
+  async function move(from: string, to: string, overwrite: boolean, signal: AbortSignal): Promise<boolean> {
     const url = urlOf(to)
     // Apache needs the second form behind a reverse proxy that terminates TLS. The third is newer (RFC 4918, section 10.3).
     const spellings = new Set([url.href, url.href.replace(/^https:/, 'http:'), url.pathname])
@@ -166,7 +156,39 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     return status !== 409 && status !== 412
   }
 
-  return { request, find, move }
+  return {
+    async write(path, object, signal) {
+      const headers = { 'Content-Type': object.contentType }
+      await request({ method: 'PUT', path, headers, body: object, accept: DONE }, signal)
+    },
+    sizeOf: async (path, signal) => (await find(path, signal))?.size,
+    exists: async (path, signal) => (await find(path, signal)) !== undefined,
+    isFolder: async (path, signal) => (await find(`${path}/`, signal))?.isFolder ?? false,
+    async makeFolder(path, signal) {
+      // 405: the path exists. 400: the path is a file.
+      const accept = [...DONE, 400, 405]
+      const { status } = await request({ method: 'MKCOL', path: `${path}/`, accept }, signal)
+      if (DONE.includes(status)) return
+      const found = await find(path, signal)
+      if (status === 400 || found?.isFolder === false) throw inTheWay('file', path)
+    },
+    // Overwriting would also replace a folder with its content, so it is used only if a file exists.
+    async rename(from, to, signal) {
+      if (await move(from, to, false, signal)) return
+      if ((await find(to, signal))?.isFolder) throw inTheWay('folder', to)
+      await move(from, to, true, signal)
+    },
+    async remove(path, signal) {
+      // DELETE would remove a folder with its content.
+      if ((await find(path, signal))?.isFolder) throw inTheWay('folder', path)
+      await request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
+      if (await find(path, signal))
+        throw new Problem('the server reported that it removed the file, but it still exists', {
+          advice: 'Try again.',
+        })
+    },
+    isRefusal: error => error instanceof Refusal,
+  }
 }
 
 /** Maximum number of characters that are read. The response for one path is shorter. */
@@ -182,6 +204,6 @@ function readProperties(text: string): Resource | undefined {
   const size = findInXml(xml, CONTENT_LENGTH)?.trim() ?? ''
   return {
     isFolder: findInXml(xml, COLLECTION) !== undefined,
-    size: /^\d+$/.test(size) ? Number(size) : undefined,
+    size: /^\d+$/.test(size) ? Number(size) : 'unknown',
   }
 }
