@@ -55,19 +55,9 @@ export async function changePicture(
 
 /** For an animated PNG, only the metadata can be removed. */
 function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
-  const { format, quality, resize, rotate, flip, flop, orient, stripMetadata, watermark } = options
+  const { format, quality, resize, orient, stripMetadata, watermark } = options
   if (contentType === 'image/apng') return stripMetadata
-  const isIdle = !(
-    format ||
-    quality ||
-    resize ||
-    rotate ||
-    flip ||
-    flop ||
-    orient ||
-    stripMetadata ||
-    watermark
-  )
+  const isIdle = !(format || quality || resize || orient || stripMetadata || watermark)
   return contentType in LOADERS && !isIdle
 }
 

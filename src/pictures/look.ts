@@ -77,12 +77,8 @@ export function needsWork(picture: Looked, target: SourceFormat, options: Pictur
 
 /** Whether the original must not be stored, even if it is smaller. */
 export function mustChange(picture: Looked, options: PictureOptions): boolean {
-  const { meta, isAnimated } = picture
-  const { orientation = 1 } = meta
-  const turns = !isAnimated && (options.rotate ?? 0) % 360 !== 0
+  const { orientation = 1 } = picture.meta
   return (
-    turns ||
-    (!isAnimated && (options.flip || options.flop)) ||
     options.watermark !== undefined ||
     newSize(picture, options) !== undefined ||
     (options.orient && orientation > 1) ||

@@ -13,7 +13,6 @@ export type SourceFormat = (typeof SOURCE_FORMATS)[number]
 export const REQUESTABLE_OPTIONS = ['format', 'quality', 'size', 'stripMetadata'] as const
 
 const format = z.enum(FORMATS)
-const degrees = z.number().min(-360).max(360)
 const pixels = z.number().int().min(1).max(65_535)
 
 /** Positions of a watermark. */
@@ -40,8 +39,6 @@ const watermark = z
       .default(0.15)
       .describe('Width of the watermark as a fraction of the image width, from more than 0 to 1.'),
     position: z.enum(POSITIONS).default('southeast').describe('Position of the watermark in the image.'),
-    rotate: degrees.default(0).describe('Clockwise rotation of the watermark. Degrees, -360 to 360.'),
-    tile: z.boolean().default(false).describe('Repeat the watermark over the whole image.'),
   })
   .refine(
     value => (value.text === undefined) !== (value.image === undefined),
@@ -86,17 +83,6 @@ export const pictureSchema = z.strictObject({
     )
     .optional()
     .describe('Resize images to fit into this size. The aspect ratio is kept.'),
-  rotate: degrees
-    .optional()
-    .describe('Clockwise rotation. Degrees, -360 to 360. Animated images are not rotated.'),
-  flip: z
-    .boolean()
-    .default(false)
-    .describe('Mirror images top to bottom (vertically). Animated images are not mirrored.'),
-  flop: z
-    .boolean()
-    .default(false)
-    .describe('Mirror images left to right (horizontally). Animated images are not mirrored.'),
   orient: z
     .boolean()
     .default(false)

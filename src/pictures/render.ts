@@ -35,14 +35,9 @@ export async function render(
   allowPixels(pixels)
   let pipeline = picture.open().autoOrient()
   if (size) pipeline = pipeline.resize({ ...size, fit: 'fill' })
-  if (!isAnimated) {
-    if (options.rotate) pipeline = pipeline.rotate(options.rotate, { background: backgroundOf(target) })
-    pipeline = pipeline.flip(options.flip).flop(options.flop)
-  }
   if (options.watermark) {
     const { width, height } = size ?? picture
-    const isTurned = !isAnimated && Math.abs((options.rotate ?? 0) % 180) === 90
-    const frame = isTurned ? { width: height, height: width } : { width, height }
+    const frame = { width, height }
     pipeline = pipeline.composite(await layOver(sharp, options.watermark, frame, frames))
     allowLoaders(sharp, [picture.loader])
   }
@@ -63,11 +58,6 @@ function colourspaceOf(
   if (source === 'heic') return undefined // its decoder returns 8 bits
   if (GREY.has(space)) return watermark || !HAS_GREY.has(target) ? undefined : space
   return space === 'rgb16' ? space : undefined
-}
-
-/** Background in the corners of a rotated image. */
-function backgroundOf(target: SourceFormat): string {
-  return target === 'jpeg' ? '#ffffff' : '#ffffff00'
 }
 
 function encode(

@@ -24,8 +24,7 @@ export async function layOver(
   frame: Size,
   frames: number,
 ): Promise<OverlayOptions[]> {
-  const { position, tile } = watermark
-  const placed = { input: await draw(sharp, watermark, frame), gravity: position, tile }
+  const placed = { input: await draw(sharp, watermark, frame), gravity: watermark.position }
   if (frames === 1) return [placed]
   // libvips treats the frames as one tall image, so each frame gets its own layer.
   const input = await sharp({
@@ -38,24 +37,10 @@ export async function layOver(
 }
 
 async function draw(sharp: SharpModule, watermark: Watermark, frame: Size): Promise<Buffer> {
-  const { scale, rotate, tile } = watermark
+  const { scale } = watermark
   const mark = await read(sharp, watermark)
   const width = Math.max(1, Math.round(frame.width * scale))
-  const sized = await sharp(mark).resize({ width, height: frame.height, fit: 'inside' }).png().toBuffer()
-  const turned = await sharp(sized).rotate(rotate, { background: '#00000000' }).png().toBuffer()
-  // The gap between two tiles is half the width of the watermark.
-  const gap = tile ? Math.round(width / 4) : 0
-  const spaced = gap
-    ? await sharp(turned)
-        .extend({ top: gap, bottom: gap, left: gap, right: gap, background: '#00000000' })
-        .png()
-        .toBuffer()
-    : turned
-  // sharp rejects a layer that is larger than the image.
-  return sharp(spaced)
-    .resize({ ...frame, fit: 'inside', withoutEnlargement: true })
-    .png()
-    .toBuffer()
+  return sharp(mark).resize({ width, height: frame.height, fit: 'inside' }).png().toBuffer()
 }
 
 async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {

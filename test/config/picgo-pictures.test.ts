@@ -50,12 +50,7 @@ it.for<[compress: object, pictures: object | undefined]>([
   [{ isReSize: true, reSizeWidth: 0, reSizeHeight: 0 }, undefined],
   [{ isReSizeByPercent: true, reSizePercent: 50 }, { resize: { percent: 50 } }],
   [{ isReSizeByPercent: true, reSizePercent: 150 }, { resize: { percent: 150, enlarge: true } }],
-  [{ isRotate: true, rotateDegree: 90 }, { rotate: 90 }],
   [{ isRotate: true, rotateDegree: 0 }, undefined],
-  [
-    { isFlip: true, isFlop: true },
-    { flip: true, flop: true },
-  ],
   [{ isRemoveExif: true }, { stripMetadata: true }],
 ])('compress %j', ([compress, pictures]) => {
   expect(translate({ compress }).pictures).toEqual(pictures)
@@ -74,8 +69,6 @@ it.for<[watermark: object, expected: object]>([
     },
     {
       text: '© me',
-      tile: true,
-      rotate: -30,
       font: '/fonts/a.ttf',
       scale: 0.3,
       color: '#CCCCCC73',
@@ -94,6 +87,20 @@ it.for<[watermark: object, expected: object]>([
   ],
 ])('watermark %j', ([watermark, expected]) => {
   expect(translate({ watermark: { ...WATERMARK, ...watermark } }).pictures).toEqual({ watermark: expected })
+})
+
+it('rotation, mirroring and tiled watermarks are noted, since they are not supported', () => {
+  const compress = { isRotate: true, rotateDegree: 90, isFlip: true, isFlop: true }
+  const watermark = { ...WATERMARK, isFullScreenWatermark: true, watermarkDegree: -30 }
+  expect(translate({ compress, watermark }).notes).toEqual(
+    [
+      'compress.isRotate',
+      'compress.isFlip',
+      'compress.isFlop',
+      'watermark.watermarkDegree',
+      'watermark.isFullScreenWatermark',
+    ].map(option => `"buildIn.${option}" was ignored: it is not supported.`),
+  )
 })
 
 it('deviations of single uploaders and configurations become those of destinations', () => {

@@ -185,7 +185,7 @@ describe('translatePicGo with whole files', () => {
           Default: expect.objectContaining({
             sslEnabled: true,
             keyTemplate: '{uuid}{extname}',
-            images: { stripMetadata: true, watermark: { text: 'mine', tile: true } },
+            images: { stripMetadata: true, watermark: { text: 'mine' } },
           }),
         },
         sftp: {
@@ -203,6 +203,7 @@ describe('translatePicGo with whole files', () => {
     })
     expect(notes).toEqual([
       '"uploader.local.configList[1].customUrl" is not a URL, so this server serves the files under "/files/".',
+      '"buildIn.list[0].watermark.isFullScreenWatermark" was ignored: it is not supported.',
       '"uploader.aws-s3.configList[0]" is called "Default-2" here, because "Default" is already in use.',
       '"uploader.telegraphplist" was skipped: Telegraph no longer accepts uploads.',
       '"picBed.smms" was skipped: none of its options is set.',

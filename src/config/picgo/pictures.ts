@@ -53,6 +53,7 @@ function forUploader(section: Json, type: string): Json {
 }
 
 function translate(compress: Json, watermark: Json, path: string, note: OnNote): Json | undefined {
+  noteUnsupported(compress, watermark, path, note)
   const quality = readNumber(compress.quality, 1, 99)
   const format = readFormat(compress, `${path}.compress`, note)
   const pictures = compact({
@@ -61,13 +62,23 @@ function translate(compress: Json, watermark: Json, path: string, note: OnNote):
     larger: format === undefined ? undefined : true,
     quality: quality === undefined ? undefined : Math.round(quality),
     resize: readResize(compress),
-    rotate: isOn(compress.isRotate) ? readNumber(compress.rotateDegree, -360, 360) || undefined : undefined,
-    flip: isOn(compress.isFlip) || undefined,
-    flop: isOn(compress.isFlop) || undefined,
     stripMetadata: isOn(compress.isRemoveExif) || undefined,
     watermark: isOn(watermark.isAddWatermark) ? readWatermark(watermark, path, note) : undefined,
   })
   return Object.keys(pictures).length > 0 ? pictures : undefined
+}
+
+function noteUnsupported(compress: Json, watermark: Json, path: string, note: OnNote): void {
+  const hasMark = isOn(watermark.isAddWatermark)
+  const unsupported: [option: string, isUsed: boolean][] = [
+    ['compress.isRotate', isOn(compress.isRotate) && Boolean(readNumber(compress.rotateDegree, -360, 360))],
+    ['compress.isFlip', isOn(compress.isFlip)],
+    ['compress.isFlop', isOn(compress.isFlop)],
+    ['watermark.watermarkDegree', hasMark && Boolean(readNumber(watermark.watermarkDegree, -360, 360))],
+    ['watermark.isFullScreenWatermark', hasMark && isOn(watermark.isFullScreenWatermark)],
+  ]
+  for (const [option, isUsed] of unsupported)
+    if (isUsed) note(`${path}.${option}`, 'was ignored: it is not supported')
 }
 
 function isOn(value: unknown): boolean {
@@ -140,8 +151,6 @@ function readWatermark(watermark: Json, path: string, note: OnNote): Json | unde
     ...(!isImage && { font: text(watermark.watermarkFontPath), color: readColour(watermark, path, note) }),
     scale: readNumber(watermark.watermarkScaleRatio, 0.001, 1),
     position: readPosition(watermark, path, note),
-    rotate: readNumber(watermark.watermarkDegree, -360, 360) || undefined,
-    tile: watermark.isFullScreenWatermark === true || undefined,
   })
 }
 
