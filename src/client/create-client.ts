@@ -4,7 +4,8 @@ import { messageOf, UploadError } from '../errors.ts'
 import { gather } from '../flow/gather.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import { formBody } from '../http/form-body.ts'
-import { oneLine } from '../safe-text.ts'
+import { isObject } from '../members.ts'
+import { isLink, oneLine } from '../safe-text.ts'
 import { openConnection, type RequestOutcome, type ServerRequest, warnOfPlainHttp } from './api/connection.ts'
 import { openPart, type Part } from './api/part.ts'
 import { createRetries } from './api/retries.ts'
@@ -74,6 +75,10 @@ const SMALL_BYTES = 64 * 1024
 const TOGETHER = 16
 const TOGETHER_BYTES = 512 * 1024
 
+/** From this many files on, the client asks first which of them the server has. In one request, it asks for so many. */
+const ASKED_FROM = 20
+const ASKED_AT_ONCE = 1000
+
 type Numbered = readonly [index: number, entry: Entry]
 
 /** Creates the client of a running server. The only place that sends requests to one. */
@@ -142,15 +147,50 @@ export function createClient(options: ClientOptions, context: Context): Client {
       }
     }
 
+    /** Asks which files the server has, settles them, and returns their indexes. A server that can't tell gets all files. */
+    async function askForKnown(numbered: readonly Numbered[]): Promise<ReadonlySet<number>> {
+      const known = new Set<number>()
+      if (numbered.length < ASKED_FROM) return known
+      const parts: (readonly [number, Part])[] = []
+      const local = numbered.filter(([, { kind, fault }]) => kind === 'file' && fault === undefined)
+      await mapConcurrently(local, concurrency, async ([index, entry]) => {
+        const part = await openPart(entry, context, signal).catch(() => undefined)
+        await part?.close()
+        if (part) parts.push([index, part])
+      })
+      parts.sort(([one], [other]) => one - other)
+      const where = { picbed: picbed ?? provider, configName: configName ?? name, expires }
+      for (let at = 0; at < parts.length && !signal.aborted; at += ASKED_AT_ONCE) {
+        const some = parts.slice(at, at + ASKED_AT_ONCE)
+        const files = some.map(([, { fileName, facts }]) => ({ name: fileName, ...facts }))
+        const reply = await connection.ask('known', where, { files }, signal)
+        const answers = isObject(reply) ? reply['files'] : undefined
+        if (!Array.isArray(answers) || answers.length !== some.length) break
+        for (const [place, [index, { entry, facts }]] of some.entries()) {
+          const url: unknown = answers[place]?.url
+          if (!isLink(url)) continue
+          known.add(index)
+          settle(index, { name: entry.name, url, ...facts })
+        }
+      }
+      return known
+    }
+
     const failureOf = ({ name }: Entry, error: unknown): Result => ({
       name,
       error: context.mask(messageOf(error)),
       code: error instanceof UploadError ? error.code : 'source_failed',
     })
 
-    await mapConcurrently(batchesOf(entries), concurrency, async batch => {
-      if (!signal.aborted) await sendBatch(batch)
-    })
+    const numbered: readonly Numbered[] = [...entries.entries()]
+    const links = await askForKnown(numbered)
+    await mapConcurrently(
+      batchesOf(numbered.filter(([index]) => !links.has(index))),
+      concurrency,
+      async batch => {
+        if (!signal.aborted) await sendBatch(batch)
+      },
+    )
     for (const note of notes) context.note(note)
   }
 
@@ -198,10 +238,10 @@ function merge(
 }
 
 /** Groups small files that follow each other and have the same folder into one request. Every other entry is one request. */
-function batchesOf(entries: readonly Entry[]): Numbered[][] {
+function batchesOf(entries: readonly Numbered[]): Numbered[][] {
   const batches: Numbered[][] = []
   let room = 0
-  for (const numbered of entries.entries()) {
+  for (const numbered of entries) {
     const [, { kind, size, folder }] = numbered
     const last = batches.at(-1)
     const isSmall = (kind === 'file' || kind === 'bytes') && size <= SMALL_BYTES

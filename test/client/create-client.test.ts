@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, request } from 'node:http'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { type ClientUpload, createClient, type Upload, type Uploaded } from '../../src/client/index.ts'
@@ -151,4 +151,44 @@ it('a warning of plain http is passed on', () => {
   expect(warnings).toEqual([
     expect.stringContaining('the upload key is sent to img.invalid over unencrypted http'),
   ])
+})
+
+it('from 20 files on, what the server has is not sent again', async () => {
+  const { app, client, cwd } = await prepare()
+  const write = async (n: number, text: string) => {
+    await writeFile(join(cwd, `${n}.txt`), text)
+    return join(cwd, `${n}.txt`)
+  }
+  const paths = await Promise.all(Array.from({ length: 25 }, (_, n) => write(n, `text ${n}`)))
+  const before = await uploadAll(client, paths)
+  const sentBefore = app.log.length
+  for (const n of [3, 7]) await write(n, `changed ${n}`)
+  const after = await uploadAll(client, paths)
+  const lines = app.log.slice(sentBefore).filter(line => 'destination' in line)
+  const of = (path: string) => lines.filter(line => (line['req'] as { path: string }).path === path)
+  expect(of('/upload/known')).toMatchObject([{ inputs: 25, known: 23 }])
+  expect(of('/upload').reduce((sum, line) => sum + Number(line['inputs']), 0)).toBe(2)
+  expect(after.map(({ error }) => error)).toEqual(paths.map(() => undefined))
+  for (const [n, { url, name, sha256 }] of after.entries()) {
+    expect(name).toBe(before[n]?.name)
+    if (n !== 3 && n !== 7) expect([url, sha256]).toEqual([before[n]?.url, before[n]?.sha256])
+  }
+})
+
+it('an older server, which does not know what it has, gets all files', async () => {
+  const { app, cwd } = await prepare()
+  const server = await startServer((req, res) => {
+    if (req.url?.startsWith('/upload/known')) return void res.writeHead(404).end('{"success":false}')
+    const sent = request(app.url + req.url, { method: 'POST', headers: req.headers }, reply => {
+      res.writeHead(reply.statusCode ?? 0, reply.headers)
+      reply.pipe(res)
+    })
+    req.pipe(sent)
+  })
+  const client = createClient({ server, key: 'of-the-program', env: {} })
+  onTestFinished(() => client.close())
+  const paths = Array.from({ length: 20 }, (_, n) => join(cwd, `${n}.txt`))
+  for (const path of paths) await writeFile(path, path)
+  const results = await uploadAll(client, paths)
+  expect(results.filter(({ url }) => url)).toHaveLength(20)
 })

@@ -1,3 +1,4 @@
+import { inMemory } from '../../body.ts'
 import { type ErrorCode, messageOf, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
@@ -65,6 +66,12 @@ const IDLE_MS = 5 * 60_000
 export interface Connection {
   /** Sends one POST request. Never throws: the outcome describes failures, too. */
   post(request: ServerRequest, signal: AbortSignal): Promise<RequestOutcome>
+  /**
+   * Posts JSON to a path below `/upload`. Never throws.
+   *
+   * @returns the JSON of a response with status 200; undefined for everything else, such as an older server
+   */
+  ask(path: string, query: ServerRequest['query'], body: object, signal: AbortSignal): Promise<unknown>
   close(): void
 }
 
@@ -150,6 +157,17 @@ export function openConnection(
         if (!(error instanceof TokenError)) throw error
         const { message, transient } = error
         return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
+      }
+    },
+    async ask(path, query = {}, body, signal) {
+      const url = new URL(`${base.pathname.replace(/\/$/, '')}/${path}`, base)
+      for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value)
+      const content = { ...inMemory(Buffer.from(JSON.stringify(body))), contentType: 'application/json' }
+      try {
+        const reply = await send(url, { body: content, count: 0 }, await tokens?.get(signal), signal)
+        return reply.status === 200 ? JSON.parse(reply.text) : undefined
+      } catch {
+        return undefined
       }
     },
     close: agents.close,
