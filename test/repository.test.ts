@@ -148,51 +148,6 @@ describe('the server deletes nothing', () => {
   })
 })
 
-/** What files import before their first line runs, themselves or through other files: packages and paths. */
-function importedBy(paths: string[]): Set<string> {
-  const found = new Set<string>()
-  const follow = (path: string) => {
-    if (found.has(path)) return
-    found.add(path)
-    if (!path.startsWith('src/')) return
-    const imports = /^(?:import|export)\s(?!type\b)(?:[\w*\s{},]*?\sfrom\s)?'([^']+)'/gm
-    for (const [, name = ''] of read(path).matchAll(imports))
-      follow(name.startsWith('.') ? join(dirname(path), name) : name)
-  }
-  for (const path of paths) follow(path)
-  return found
-}
-
-describe('the first heartbeat', () => {
-  const imported = [
-    ...importedBy(['src/cli/start.ts', 'src/cli/main.ts', 'src/cli/serve.ts', 'src/server/index.ts']),
-  ]
-
-  it('waits for three packages only', () => {
-    const packages = imported.filter(name => !name.startsWith('src/') && !name.startsWith('node:'))
-    expect(packages.sort()).toEqual(['commander', 'pino', 'zod'])
-  })
-
-  // An import of node:http would load it. The build replaces the imports of all modules of Node.
-  it('does not wait for the WebSocket client of Node', () => {
-    const built = readdirSync('dist').filter(file => file.endsWith('.js'))
-    expect(built).toContain('server.js')
-    expect(built.filter(file => /\bfrom ?"node:/.test(read(`dist/${file}`)))).toEqual([])
-  })
-
-  const LATER = [
-    'server/configured-app',
-    'routes/app',
-    'uploader/index',
-    'store/sqlite',
-    'config/picgo/index',
-  ].map(name => `src/${name}.ts`)
-  it.each(LATER)('does not wait for %s', path => {
-    expect(isThere(path)).toBe(true)
-    expect(imported).not.toContain(path)
-  })
-})
-
 describe('the published program', () => {
   const ownImports = (path: string): string[] =>
     [...read(path).matchAll(/^import .*"\.\/([\w-]+)\.js";$/gm)].map(([, name = '']) => name)
@@ -206,8 +161,6 @@ describe('the published program', () => {
     upload: ['common', 'main', 'package'],
     'picture-process': ['common', 'main', 'package'],
     config: ['common', 'main', 'package', 'zod'],
-    // It answers heartbeats before the database is loaded.
-    server: ['common', 'config', 'main', 'package', 'zod'],
   }
   it.each(Object.entries(STAGES))('%s.js waits for no later stage', (name, others) => {
     expect(ownImports(`dist/${name}.js`)).not.toEqual([])

@@ -5,7 +5,7 @@ import { userHeaderOf } from '../config/proxy-users.ts'
 import type { Settings } from '../config/schema.ts'
 import { once } from '../flow/once.ts'
 import type { AccessSettings } from '../routes/access.ts'
-import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
+import { createApp, type Limiters } from '../routes/app.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import { loadPg } from '../store/postgres.ts'
 import type { Destination } from '../uploader/destinations.ts'
@@ -16,13 +16,13 @@ import { type KeyCaches, openTokens } from './open-tokens.ts'
 import { makeUploader, type OpenRuntime, type ServerDeps } from './open-uploader.ts'
 import { placeIn } from './running-server.ts'
 
-export { createHousekeeping } from '../uploader/housekeeping.ts'
-export { createPutQueues } from '../uploader/open.ts'
-export { createRuntime } from './open-uploader.ts'
-
 export interface ConfiguredAppDeps extends ServerDeps {
   readonly runtime: OpenRuntime
   readonly housekeeping: Housekeeping
+  readonly limiters: Limiters
+  readonly keyCaches: KeyCaches
+  /** The metrics of the process. Called only if they are enabled. */
+  metrics(): Promise<Metrics>
   /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
   dueNow(): number
   /** Logs a warning of a destination. */
@@ -36,15 +36,13 @@ export interface ConfiguredAppDeps extends ServerDeps {
   noteProxy(): void
 }
 
-/** Handles requests with one configuration. A reload opens the next one, and this one is closed after its last request. */
+/** Handles requests with one configuration. */
 export interface ConfiguredApp {
   readonly config: LoadedConfig
   /** Its destinations, as `placeIn` names them. */
   readonly places: readonly string[]
   /** Undefined if metrics are disabled. */
   readonly metrics: Metrics | undefined
-  readonly limiters: Limiters
-  readonly keyCaches: KeyCaches
   readonly answer: RequestListener
   /** Applies its limits and hooks. */
   start(): void
@@ -57,20 +55,17 @@ export interface ConfiguredApp {
 }
 
 /**
- * Opens the destinations of a configuration and creates the app that uses them. Everything is loaded before the first
- * request, so that it is not slower than others.
+ * Opens the destinations of a configuration and creates the app that uses them.
  *
- * @param before the app of the previous configuration, whose metrics, limits and signing keys are kept
  * @throws if a destination can't be opened; the others are then closed
  */
 export async function openConfiguredApp(
   config: LoadedConfig,
   deps: ConfiguredAppDeps,
-  before?: ConfiguredApp,
 ): Promise<ConfiguredApp> {
   const destinations = await openConfiguredDestinations(config, deps)
   try {
-    return await createConfiguredApp(config, deps, destinations, before)
+    return await createConfiguredApp(config, deps, destinations)
   } catch (error) {
     await Promise.allSettled(destinations.map(({ target }) => target.close?.()))
     throw error
@@ -81,17 +76,12 @@ async function createConfiguredApp(
   config: LoadedConfig,
   deps: ConfiguredAppDeps,
   destinations: readonly Destination[],
-  before: ConfiguredApp | undefined,
 ): Promise<ConfiguredApp> {
   const { settings } = config
   const { runtime, logger, mask, isStopping, isRefusing, listenUrl, noteProxy } = deps
-  const metrics = settings.metrics.enabled
-    ? (before?.metrics ?? (await import('../routes/metrics.ts')).createMetrics())
-    : undefined
-  const limiters = before?.limiters ?? createLimiters()
-  const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
+  const metrics = settings.metrics.enabled ? await deps.metrics() : undefined
   if (settings.database.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
-  const tokens = await openTokens(config, deps, keyCaches)
+  const tokens = await openTokens(config, deps, deps.keyCaches)
   const uploader = makeUploader(config, deps, destinations, runtime, () => {
     const base = settings.server.publicUrl ?? listenUrl()
     return base.endsWith('/') ? base : `${base}/`
@@ -116,7 +106,7 @@ async function createConfiguredApp(
       isStopping,
       isRefusing,
       track,
-      limiters,
+      limiters: deps.limiters,
       noteProxy,
     },
     {
@@ -134,8 +124,6 @@ async function createConfiguredApp(
     config,
     places: uploader.destinations.map(placeIn),
     metrics,
-    limiters,
-    keyCaches,
     answer: app.answer,
     start() {
       const { memory, perDestination } = settings.limits

@@ -1,13 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { createCautiousClock } from '../flow/clock.ts'
+import { once } from '../flow/once.ts'
 import { membersOf } from '../members.ts'
-import { answerProbeEarly } from '../routes/heartbeat.ts'
-import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
+import { createLimiters } from '../routes/app.ts'
+import { createHousekeeping } from '../uploader/housekeeping.ts'
+import { createPutQueues } from '../uploader/open.ts'
+import { type ConfiguredApp, type ConfiguredAppDeps, openConfiguredApp } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
-import type { ServerDeps } from './open-uploader.ts'
+import { createRuntime, type ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 import { noteServer } from './running-server.ts'
 
@@ -36,10 +38,6 @@ export interface RunningServer {
   stop(): Promise<boolean>
 }
 
-/**
- * Pause for heartbeats between two parts of the program that are loaded. Node 22 and newer load all modules of a part in one go.
- */
-const LOADING_PAUSE_MS = 2
 /** The graceful shutdown ends when no request has been in progress for this time. */
 const QUIET_MS = 300
 
@@ -48,8 +46,7 @@ const PROXY_SEEN =
   'treated as local and needs no key: set auth.loopbackExempt to false'
 
 /**
- * Starts the server of a configuration: listens on the port, then opens the destinations. Heartbeats are answered at once, other
- * requests when everything is open.
+ * Starts the server of a configuration: listens on the port, then opens the destinations. Requests wait until then.
  *
  * @param quietMs see `HttpServer.stop`
  * @throws PortTakenError if no port is free; UploadError if a package that the database needs is not installed
@@ -65,14 +62,17 @@ export async function startServer(
   let stopping = false
   let refusing = false
   const notes: string[] = []
-  const apps = createAppSwitch()
+  /** What the current configuration made. A reload replaces it; each request reads it once. */
+  let current: ConfiguredApp | undefined
+  let open = () => {}
+  const opened = new Promise<void>(resolve => {
+    open = resolve
+  })
 
   const { server, stop } = createHttpServer(
     (req, res) => {
-      const isUnlogged = !logger.isLevelEnabled('debug')
-      if (isUnlogged && !stopping && answerProbeEarly(req, res, deps.mask))
-        apps.current()?.metrics?.count(req, res)
-      else apps.answer(req, res)
+      if (current) current.answer(req, res)
+      else void opened.then(() => current?.answer(req, res))
     },
     (requestId, status, message, address) => logger.warn({ requestId, address, res: { status } }, message),
   )
@@ -80,56 +80,60 @@ export async function startServer(
   url = taken.url
   if (taken.kind === 'already-running') return notOurs(url)
 
+  /** Requests wait on the port already. If the start fails, they must end. */
+  const orStop = async <T>(work: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      await stop(0, 0)
+      throw error
+    }
+  }
+  const runtime = await orStop(() => createRuntime(config, deps))
   let knowsProxy = false
-  const { runtime, around, openConfiguredApp, first } = await open().catch(async error => {
-    await stop(0, 0) // The server already answers heartbeats, which must end if the start fails.
+  const housekeeping = createHousekeeping(runtime)
+  const around: ConfiguredAppDeps = {
+    ...deps,
+    putQueues: deps.putQueues ?? createPutQueues(),
+    runtime,
+    housekeeping,
+    limiters: createLimiters(),
+    keyCaches: new Map(),
+    metrics: once(async () => (await import('../routes/metrics.ts')).createMetrics()),
+    dueNow: createCautiousClock(),
+    warn: message => void (current ? logger.warn(message) : notes.push(message)),
+    isStopping: () => stopping,
+    isRefusing: () => refusing,
+    noteProxy() {
+      if (!knowsProxy) logger.warn(PROXY_SEEN)
+      knowsProxy = true
+    },
+    listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
+  }
+  const first = await orStop(() => openConfiguredApp(config, around)).catch(async error => {
+    await runtime.close()
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
   const note = await noteServer(config, url, first.places).catch(() => undefined) // The database, in the same folder, then reports the error.
-  apps.take(first) // Nothing may be awaited from here to the log line with the URL.
+  use(first) // Nothing may be awaited from here to the log line with the URL.
+  open()
 
-  async function open() {
-    await sleep(LOADING_PAUSE_MS)
-    const { createHousekeeping, createPutQueues, createRuntime, openConfiguredApp } = await import(
-      './configured-app.ts'
-    )
-    const runtime = createRuntime(config, deps)
-    const housekeeping = createHousekeeping(runtime)
-    const around: ConfiguredAppDeps = {
-      ...deps,
-      putQueues: deps.putQueues ?? createPutQueues(),
-      runtime,
-      housekeeping,
-      dueNow: createCautiousClock(),
-      warn: message => void (apps.current() ? logger.warn(message) : notes.push(message)),
-      isStopping: () => stopping,
-      isRefusing: () => refusing,
-      noteProxy() {
-        if (!knowsProxy) logger.warn(PROXY_SEEN)
-        knowsProxy = true
-      },
-      listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
-    }
-    try {
-      const first = await openConfiguredApp(config, around)
-      await loadForUploads()
-      return { runtime, around, openConfiguredApp, first }
-    } catch (error) {
-      await runtime.close()
-      throw error
-    }
+  function use(next: ConfiguredApp): void {
+    const old = current
+    current = next
+    next.start()
+    if (old) runtime.background.run(old.retire())
   }
 
   async function reload(wanted: LoadedConfig): Promise<string[]> {
-    const old = apps.current() ?? first
-    const { config: possible, kept } = keepFixed(old.config, wanted)
-    const next = await openConfiguredApp(possible, around, old)
+    const { config: possible, kept } = keepFixed((current ?? first).config, wanted)
+    const next = await openConfiguredApp(possible, around)
     if (stopping) {
       await next.close()
       return []
     }
-    apps.take(next)
+    use(next)
     await note?.update(next.places).catch(() => {}) // Then links get a warning that they do not need.
     logger.level = possible.settings.log.level
     return kept
@@ -144,55 +148,22 @@ export async function startServer(
       lastReload = reloaded.catch(() => {})
       return reloaded
     },
-    refused: () => apps.current()?.metrics?.reloaded(false),
+    refused: () => current?.metrics?.reloaded(false),
     async stop() {
       stopping = true
-      const { grace: graceMs } = (apps.current() ?? first).config.settings.shutdown
+      const last = current ?? first
+      const { grace: graceMs } = last.config.settings.shutdown
       const end = performance.now() + graceMs
-      const open = apps.all()
-      const sweepersStopped = Promise.all(open.map(one => one.stopSweeping()))
+      const sweeperStopped = last.stopSweeping()
       const refuse = setTimeout(() => (refusing = true), graceMs / 2)
       const finished = await stop(graceMs, quietMs)
       clearTimeout(refuse)
-      await sweepersStopped
-      around.housekeeping.stop()
+      await sweeperStopped
+      housekeeping.stop()
       await runtime.close(end - performance.now())
-      await Promise.all(open.map(one => one.close()))
+      await last.close()
       await note?.forget().catch(() => {}) // The file may have been deleted already.
       return finished
-    },
-  }
-}
-
-/** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
-async function loadForUploads(): Promise<void> {
-  await import('../routes/form.ts').catch(() => {})
-  await sleep(LOADING_PAUSE_MS)
-}
-
-/** The app of the current configuration. Requests wait until there is one. */
-function createAppSwitch() {
-  let current: ConfiguredApp | undefined
-  const early: (() => void)[] = []
-  const retiring = new Set<ConfiguredApp>()
-  return {
-    /** The app in use; undefined until it is open. */
-    current: () => current,
-    /** The app in use, and the previous ones that still have requests in progress. */
-    all: () => (current ? [current, ...retiring] : []),
-    answer(...message: Parameters<ConfiguredApp['answer']>): void {
-      if (current) current.answer(...message)
-      else early.push(() => current?.answer(...message))
-    },
-    /** Replaces the app in use. */
-    take(next: ConfiguredApp): void {
-      const old = current
-      current = next
-      next.start()
-      for (const answer of early.splice(0)) answer()
-      if (!old) return
-      retiring.add(old)
-      void old.retire().finally(() => retiring.delete(old))
     },
   }
 }

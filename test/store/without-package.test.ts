@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { sqliteModule } from '../../src/store/sqlite-library.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { upload } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 
 const HOOK = new URL('../fixtures/without.mjs', import.meta.url)
@@ -31,13 +30,10 @@ it.for([
   expect(server.errors()).toMatch(message)
 })
 
-it('without a package that only uploads need, a server says so instead of calling it a bug', async () => {
-  const directory = await makeDirectory()
+it('without a package that uploads need, a server says so instead of starting', async () => {
   const env = { NODE_OPTIONS: `--import=${HOOK}?multer` }
-  const server = await spawnServer(['--port', '0'], { directory, env })
-  const url = await server.url
-  const answer = await upload(`${url}/upload`, { 'a.txt': 'one' })
-  expect(answer).toMatchObject({ status: 500, code: 'internal_error' })
-  expect(answer.message).toMatch(/^The installation of upload-server is incomplete.*Run "npm install"/)
-  expect((await fetch(`${url}/heartbeat`)).status).toBe(200)
+  const server = await spawnServer(['--port', '0'], { directory: await makeDirectory(), env })
+  await expect(server.url).rejects.toThrow()
+  expect(await server.exit).toBe(1)
+  expect(server.errors()).toMatch(/^The package "multer" is not installed\. Run "npm install"/m)
 })
