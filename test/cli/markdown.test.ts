@@ -235,7 +235,7 @@ describe('a link that fails', () => {
     const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined, stored: 'a file' })
     const { code, stderr } = await markdown(cwd, 'note.md')
     expect(code).toBe(1)
-    expect(stderr).toContain('note.md:1: a.png: Storing "a.png" failed')
+    expect(stderr).toContain('note.md:1: a.png: Could not store "a.png" at local/Default')
     expect(await read(cwd, 'note.md')).toBe('![](a.png)')
   })
 
