@@ -137,7 +137,7 @@ interface World {
 
 /** A database whose clock the test sets. */
 function withClock(database: Database, world: { now: number }): Database {
-  const at = (db: Db): Db => ({ ...db, now: async () => world.now, time: world.now })
+  const at = (db: Db): Db => ({ ...db, now: async () => world.now, time: sql`cast(${world.now} as bigint)` })
   return {
     ...database,
     read: work => database.read(db => work(at(db))),
