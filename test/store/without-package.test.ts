@@ -22,7 +22,7 @@ it.for([
   // The server then needs no package for SQLite, so none can be missing.
   if (name === 'node:sqlite') context.skip('this Node has SQLite in it')
   const directory = await makeDirectory()
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ store }))
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ database: store }))
   const env = { NODE_OPTIONS: `--import=${HOOK}?${name.split('/')[0]}` }
   const server = await spawnServer(['--port', '0'], { directory, env })
   await expect(server.url).rejects.toThrow()
