@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describeConfig } from '../build/cli/config.js'
+import { describeConfig } from '../build/cli/config/run.js'
 import { destinationSchema } from '../build/config/destination.js'
 import { configSchema } from '../build/config/schema.js'
 import { mapMarked, toJsonSchema } from '../build/options.js'
@@ -19,7 +19,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
 const providers = await loadProviders()
 const abilities = new Map(await Promise.all(providers.map(async one => [one.type, await abilitiesOf(one)])))
-const commands = await describeCommands()
+const commands = describeCommands()
 
 /** What stands between `<!-- generated: NAME … -->` and `<!-- /generated -->`: where it comes from, and its text. */
 const PARTS = {

@@ -93,9 +93,9 @@ async function bundleModules() {
       })),
     },
     entryFileNames: '[name].js',
-    // The provider of s3/index.js is s3.js.
+    // The provider of s3/index.js is s3.js, and the command upload/run.js is upload.js.
     chunkFileNames: ({ name, moduleIds }) =>
-      `${name === 'index' ? moduleIds.at(-1).split(sep).at(-2) : name}.js`,
+      `${['index', 'run'].includes(name) ? moduleIds.at(-1).split(sep).at(-2) : name}.js`,
   })
   await bundle.close()
 }

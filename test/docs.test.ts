@@ -77,7 +77,7 @@ const RUN_BY = new Map([
 
 /** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples, test/cli/playwright.test.ts or docs-commands.test.ts, which also runs `python`. */
 const KIND =
-  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|python|zsh|fish|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|python|zsh|fish|powershell|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
 
 it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
   for (const { kind, code } of blocks) {

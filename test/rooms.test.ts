@@ -114,7 +114,7 @@ it('V8 is set by the one command that starts a server', () => {
   )
   expect(setting).toEqual(['server/v8-settings.ts'])
   const users = FILES.filter(path => importsOf(path).some(name => name.endsWith('/v8-settings.ts')))
-  expect(users).toEqual(['cli/serve.ts'])
+  expect(users).toEqual(['cli/serve/run.ts'])
 })
 
 it('providers do not take from each other, but from the folder of the protocol they speak', () => {

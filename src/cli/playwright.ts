@@ -124,6 +124,7 @@ async function upload(
   const host = { env, platform, stdin, stdout, stderr, cwd: () => process.cwd() }
   const terminal = createTerminal(host, () => new AbortController().signal)
   const limit = beginTimeLimit(timeoutMs, new AbortController().signal, () => new Error(TOO_LATE))
+  const typed = options.config === undefined ? [] : [['config', options.config] as const]
   const sent = { ...options, ...readChoice(options), key }
   try {
     const results = await withUploads(sent, terminal, {}, async uploads => {
@@ -134,7 +135,7 @@ async function upload(
         limit.signal,
       )
       const dead = await uploads.explainUnreachable()
-      if (dead !== undefined) terminal.note(describeUnreachable(dead, options, terminal))
+      if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
       return results
     })
     return attachments.map((one, index) => ({ ...one, ...outcomeOf(results[index], terminal) }))

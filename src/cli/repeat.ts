@@ -1,44 +1,46 @@
 import type { Result } from '../client/result.ts'
+import { hasKey } from '../client/tokens/token-source.ts'
+import { type Command, spell, type Typed } from './define.ts'
+import { finalize } from './finalize/index.ts'
+import { config, serverUrl } from './flags.ts'
 import { oneLine, quote, type Terminal } from './terminal.ts'
 
 /** The shell for which a command line is quoted. */
-type Shell = Pick<Terminal, 'env' | 'platform'>
-
-interface RepeatedOptions {
-  config?: string
-  server?: string
-  key?: string
-  tokenFrom?: string
-}
-
-/** The value of an option as it was given; a boolean for a flag. */
-type Value = string | number | boolean | undefined
+type Shell = Pick<Terminal, 'platform'>
 
 /**
- * A command line that completes what is missing. It contains no upload key and no password.
- *
- * @param given additional options, by their names on the command line
+ * A command line with other arguments, and the flags that were typed, if the command has them. It contains no upload key and no
+ * password.
  */
-export function commandFor(
-  command: string,
-  args: readonly string[],
-  { config, server, key, ...given }: RepeatedOptions & Readonly<Record<string, Value>>,
-  { env, platform }: Shell,
+export function lineFor(
+  { name, flags = {} }: Pick<Command, 'name' | 'flags'>,
+  words: readonly string[],
+  typed: readonly Typed[],
+  { platform }: Shell,
 ): string {
-  // The URL that clients use may contain the upload key.
-  const address = server?.replace(/[?#].*/, '')
-  const named: Readonly<Record<string, Value>> = {
-    config,
-    ...given,
-    server: address === undefined ? undefined : withoutPassword(address),
-  }
-  const flags = Object.entries(named).flatMap(([name, value]) => {
-    if (value === undefined || value === false) return []
-    return value === true ? [`--${name}`] : [`--${name}`, quote(String(value), platform)]
+  const parts = typed.flatMap(([key, text]) => {
+    const flag = flags[key]
+    if (!flag || flag.isRepeated === false) return []
+    if (text === undefined) return [spell(key, flag)]
+    if (flag.isSecret) return [spell(key, flag), flag.value?.shown.toUpperCase() ?? '']
+    return [spell(key, flag), quote(flag.value === serverUrl ? withoutSecrets(text) : text, platform)]
   })
-  if (server !== address || (server && key !== env['UPLOAD_SERVER_KEY'])) flags.push('--key KEY')
-  const guard = args.some(one => /^-./.test(one)) ? ['--'] : []
-  return ['upload-server', command, ...flags, ...guard, ...args.map(one => quote(one, platform))].join(' ')
+  const hidden = typed.some(
+    ([key, text]) => key === 'server' && text && hasKey(new URL(serverUrl.read(text))),
+  )
+  if (hidden && flags['server']) parts.push('--key', 'KEY')
+  const guard = words.some(one => /^-./.test(one)) ? ['--'] : []
+  const command = ['upload-server', ...(name === '' ? [] : [name])]
+  return [...command, ...parts, ...guard, ...words.map(one => quote(one, platform))].join(' ')
+}
+
+/** The URL that clients use may contain the upload key, and the password of a reverse proxy. */
+function withoutSecrets(typed: string): string {
+  const address = serverUrl.read(typed).replace(/[?#].*/, '')
+  const url = new URL(address)
+  if (url.password === '') return address
+  url.password = 'PASSWORD'
+  return url.href
 }
 
 /** Maximum length of a command line that every shell accepts, characters. */
@@ -48,13 +50,10 @@ const LONGEST_LINE = 8000
 export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Try again: ${line}`)
 
 /** How to run the post-upload steps of stored files, without uploading them again. */
-export function sayFinish(
-  ids: readonly string[],
-  { config, server, key, tokenFrom }: RepeatedOptions,
-  shell: Shell,
-): string {
-  const where = server === undefined ? { config } : { server, key, 'token-from': tokenFrom }
-  return `Complete the upload without sending the files again: ${commandFor('finalize', ids, where, shell)}`
+export function sayFinish(ids: readonly string[], typed: readonly Typed[], shell: Shell): string {
+  const isRemote = typed.some(([name]) => name === 'server')
+  const where = typed.filter(([name]) => (name === 'config') !== isRemote)
+  return `Complete the upload without sending the files again: ${lineFor(finalize, ids, where, shell)}`
 }
 
 /** @param problem the error of the post-upload steps */
@@ -62,9 +61,9 @@ export const sayUnfinished = (problem: string) =>
   `All files were stored, but a post-upload step failed: ${problem}`
 
 /** @param dead why the links don't work, as the end of a sentence */
-export function describeUnreachable(dead: string, { config }: RepeatedOptions, { platform }: Shell): string {
-  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
-  return `These links work only while the server is running, and ${dead}. Start it with: upload-server${flag}`
+export function describeUnreachable(dead: string, typed: readonly Typed[], shell: Shell): string {
+  const start = lineFor({ name: '', flags: { config } }, [], typed, shell)
+  return `These links work only while the server is running, and ${dead}. Start it with: ${start}`
 }
 
 /** The uploads whose post-upload steps failed. */
@@ -76,7 +75,7 @@ export const pendingOf = (results: readonly Result[]): string[] => [
 export function remarksOn(
   results: readonly Result[],
   dead: string | undefined,
-  options: RepeatedOptions,
+  typed: readonly Typed[],
   shell: Shell,
 ): string[] {
   const ids = pendingOf(results)
@@ -85,14 +84,7 @@ export function remarksOn(
   )
   return [
     ...new Set(problems),
-    ...(ids.length > 0 ? [sayFinish(ids, options, shell)] : []),
-    ...(dead === undefined ? [] : [describeUnreachable(dead, options, shell)]),
+    ...(ids.length > 0 ? [sayFinish(ids, typed, shell)] : []),
+    ...(dead === undefined ? [] : [describeUnreachable(dead, typed, shell)]),
   ].map(oneLine)
-}
-
-function withoutPassword(address: string): string {
-  const url = new URL(address)
-  if (url.password === '') return address
-  url.password = 'PASSWORD'
-  return url.href
 }

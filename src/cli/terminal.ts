@@ -22,8 +22,6 @@ export interface Terminal extends Context {
   noteOnce(line: string): void
   /** Aborted on Ctrl-C and similar signals. Without a call, these signals end the process immediately. */
   untilInterrupted(): AbortSignal
-  /** Exit code of the process. */
-  exitCode: number
 }
 
 /** The process, or its substitute in a test. */
@@ -77,7 +75,6 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
       if (env['GITHUB_ACTIONS'] === 'true') stderr.write(`::add-mask::${secret.replaceAll('%', '%25')}\n`)
     },
     untilInterrupted,
-    exitCode: 0,
   }
 }
 

@@ -14,10 +14,10 @@ import { assertMayExpire } from '../uploader/expiry.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { UploadRequest } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
+import { UsageError } from './define.ts'
 import type { Opened } from './open.ts'
 import { sayUnfinished } from './repeat.ts'
 import type { Terminal } from './terminal.ts'
-import { UsageError } from './upload-options.ts'
 
 export interface UploadsHereOptions {
   picbed?: string | undefined

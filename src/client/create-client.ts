@@ -13,7 +13,7 @@ import type { Context } from './context.ts'
 import type { Entry } from './entries.ts'
 import { interruption, type Result } from './result.ts'
 import type { Credentials } from './tokens/credentials.ts'
-import type { UploadEvents, Uploaded } from './uploads.ts'
+import { CLIENT_DEFAULTS, type UploadEvents, type Uploaded } from './uploads.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions extends Credentials {
@@ -63,9 +63,6 @@ export interface Client {
   /** Closes the connections. */
   close(): void
 }
-
-/** The defaults of `createClient`: number of parallel requests, and milliseconds. */
-export const CLIENT_DEFAULTS = { concurrency: 4, retryFor: 5 * 60_000 }
 
 /** For a server that has stored files and returns their links only after the post-upload steps. */
 const UNFINISHED = 'the file is stored, but its post-upload steps are pending'

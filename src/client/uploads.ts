@@ -1,6 +1,9 @@
 import type { Entry } from './entries.ts'
 import { interruption, type Result } from './result.ts'
 
+/** The defaults of `createClient`: number of parallel requests, and milliseconds. */
+export const CLIENT_DEFAULTS = { concurrency: 4, retryFor: 5 * 60_000 }
+
 /** The result of one entry. */
 export interface Uploaded extends Result {
   /** Position of the entry, from 0. */

@@ -6,8 +6,8 @@ import { elementOf, memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
 import type { OnProblem } from './interpolate.ts'
-import { suggest } from './issues.ts'
 import { isRecord } from './json.ts'
+import { suggest } from './suggest.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

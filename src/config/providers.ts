@@ -9,10 +9,11 @@ import { KEYLESS } from '../uploader/input.ts'
 import { destinationSchema } from './destination.ts'
 import { isSocketPath } from './endpoint.ts'
 import type { OnProblem } from './interpolate.ts'
-import { reportIssues, suggest } from './issues.ts'
+import { reportIssues } from './issues.ts'
 import { isRecord } from './json.ts'
 import { NO_PLUGINS, type Plugins } from './plugins.ts'
 import { configSchema } from './schema.ts'
+import { suggest } from './suggest.ts'
 
 /** A destination of the configuration whose options have been checked. */
 export interface DestinationConfig {

@@ -2,4 +2,4 @@
  * What is used of commander. The build puts it into this one module: by itself commander is CommonJS, and the first module of that
  * kind that an ES module imports makes Node load its parser for exports.
  */
-export { Argument, Command, type CommanderError, InvalidArgumentError, Option } from 'commander'
+export { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander'

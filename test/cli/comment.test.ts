@@ -174,11 +174,10 @@ describe('upload --comment', () => {
     ],
     ['no CI host', ['--comment'], { GITHUB_ACTIONS: '' }, 2, /Specify its URL with --pr/],
     ['no token', ['--comment'], { GITHUB_TOKEN: '' }, 2, /Could not write a comment on 127.*GITHUB_TOKEN/],
-    ['both names', ['--comment', '--pr', 'a', '--pull', 'b'], {}, 2, /cannot be used with option '--pr/],
     ['what is no page', ['--comment', '--pr', 'me/app#7'], {}, 2, /is not the URL of a pull request/],
     [
       'another forge',
-      ['--comment', '--pull', 'http://127.0.0.1:1/me/app/pull/7'],
+      ['--comment', '--pr', 'http://127.0.0.1:1/me/app/pull/7'],
       {},
       2,
       /without an API token/,
@@ -205,7 +204,7 @@ describe('attack: the token of a job goes to nobody but its own forge', () => {
     const [cwd, forge] = [await prepare(), await startForge()]
     for (const kind of ['github', 'gitea', 'gitlab'] as const) {
       const thief = await startCommentForge(kind)
-      const args = ['upload', '--comment', '--pull', pageOf(thief, kind), 'shots/new.png']
+      const args = ['upload', '--comment', '--pr', pageOf(thief, kind), 'shots/new.png']
       const { code, stderr } = await runCli(args, { cwd, env: actions(forge, env) })
       expect(code).toBe(2)
       expect(stderr).toMatch(
@@ -227,7 +226,7 @@ describe('attack: the token of a job goes to nobody but its own forge', () => {
 
   it('and to that one also where the job is about no pull request', async () => {
     const [cwd, forge] = [await prepare(), await startForge()]
-    const args = ['upload', '--comment', '--pull', pageOf(forge, 'github'), 'shots/new.png']
+    const args = ['upload', '--comment', '--pr', pageOf(forge, 'github'), 'shots/new.png']
     expect(await runCli(args, { cwd, env: actions(forge, onMain) })).toMatchObject({ code: 0 })
     expect(forge.comments).toHaveLength(1)
   })
@@ -261,7 +260,7 @@ describe('comment', () => {
     const before = [result('main/a.png', 'a1'), result('main/b/same.png', 'same'), result('main/c.png', 'c')]
     await writeFile(join(cwd, 'after.json'), JSON.stringify(after))
     await writeFile(join(cwd, 'before.ndjson'), before.map(one => JSON.stringify(one)).join('\n'))
-    const args = ['comment', '--before', 'before.ndjson', '--pull', pageOf(forge, 'github')]
+    const args = ['comment', '--before', 'before.ndjson', '--pr', pageOf(forge, 'github')]
     const env = { UPLOAD_COMMENT_TOKEN: TOKEN }
     expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''

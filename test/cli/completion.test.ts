@@ -42,7 +42,7 @@ describe('the tab key', () => {
     ],
     [
       ['completion', ''],
-      ['bash', 'zsh', 'fish'],
+      ['bash', 'zsh', 'fish', 'powershell'],
     ],
     [
       ['upload', '--format', ''],
@@ -50,7 +50,7 @@ describe('the tab key', () => {
     ],
     [['upload', '--github-s'], ['--github-summary']],
     [['upload', '--strip'], ['--strip-components']],
-    [['upload', '--timeout'], []],
+    [['upload', '--compare', ''], [':folders']],
     [
       ['upload', 'a.png', '--picbed', ''],
       ['local', 'webdav'],

@@ -79,8 +79,11 @@ describe('heartbeat --ready', () => {
   })
 
   it('ends with 1 and the reason for one whose database does not work', async () => {
-    const store = { driver: 'postgres', url: `postgres://me:hunter2@127.0.0.1:${await findFreePorts()}/up` }
-    const app = await startApp({ config: { store } })
+    const database = {
+      driver: 'postgres',
+      url: `postgres://me:hunter2@127.0.0.1:${await findFreePorts()}/up`,
+    }
+    const app = await startApp({ config: { database } })
     expect(await beat(['--ready', '--server', app.url])).toEqual({
       code: 1,
       stdout: '',

@@ -1,69 +1,82 @@
 import { readFile } from 'node:fs/promises'
-import type { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { createProgram } from '../../src/cli/main.ts'
-import type { Terminal } from '../../src/cli/terminal.ts'
+import { parse } from 'yaml'
+import { COMMANDS } from '../../src/cli/commands.ts'
+import { type Command, spell } from '../../src/cli/define.ts'
+import { runCli } from './run-cli.ts'
 
-const program = await createProgram({} as Terminal)
-const commands = program
-  .createHelp()
-  .visibleCommands(program)
-  .filter(one => one.name() !== 'help')
-const all = commands.flatMap(one => [one, ...one.commands])
-const pathOf = (one: Command): string =>
-  one.parent?.parent ? `${pathOf(one.parent)} ${one.name()}` : one.name()
+type Row = [path: string, command: Command]
 
-function helpOf(command: Command): string {
-  let text = ''
-  const writeOut = (part: string) => {
-    text += part
-  }
-  command.configureOutput({ writeOut, getOutHelpWidth: () => 110 }).outputHelp()
-  return text.trim()
-}
+const ALL: Row[] = COMMANDS.flatMap(one => [
+  [one.name, one] satisfies Row,
+  ...(one.commands ?? []).map((below): Row => [`${one.name} ${below.name}`, below]),
+])
 
-describe.each(all.map(one => [pathOf(one), one] as const))('%s', (path, command) => {
+describe.each(ALL)('%s', (path, { about, arg, flags = {}, examples, commands = [] }) => {
   it('says what it and each of its options and arguments is for', () => {
-    const texts = [...command.options, ...command.registeredArguments].map(one => one.description)
-    expect([command.description(), ...texts]).not.toContain('')
+    const texts = [about, ...(arg ? [arg.about] : []), ...Object.values(flags).map(one => one.about)]
+    expect(texts).not.toContain('')
   })
 
-  it('shows no default that nobody could type', () => {
-    expect(helpOf(command)).not.toMatch(/default: (?:\[|\{|undefined)/)
+  it('has two examples at least, with options that it has', () => {
+    expect(examples.filter(([line]) => line.includes('upload-server')).length).toBeGreaterThanOrEqual(2)
+    const known = [...Object.entries(flags).map(([name, flag]) => spell(name, flag)), '--help']
+    for (const [line] of commands.length > 0 ? [] : examples) {
+      const [, given = ''] = line.split(`upload-server ${path} `)
+      for (const [, option] of given.matchAll(/(?:^| )(--[a-z][\w-]*)/g)) expect(known).toContain(option)
+    }
   })
 
-  it('has two examples at least', () => {
-    const [, examples = ''] = helpOf(command).split('\nExamples:\n')
-    expect(examples.match(/^ {2}.*upload-server(?: |$)/gm)?.length).toBeGreaterThanOrEqual(2)
+  it('relates its options to options that it has', () => {
+    const related = Object.values(flags).flatMap(({ needs = [], excludes = [] }) => [needs, excludes].flat())
+    expect(Object.keys(flags)).toEqual(expect.arrayContaining(related))
   })
 
-  it('stands in docs/reference/cli.md with every option and default, as `npm run generate` writes it', async () => {
-    expect(await readFile('docs/reference/cli.md', 'utf8')).toContain(
-      `### \`${path}\`\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`,
-    )
+  it('shows no default that nobody could type, and everything that its description has', async () => {
+    const { code, stdout } = await runCli([...path.split(' '), '--help'], { cwd: '/' })
+    expect(code).toBe(0)
+    expect(stdout).not.toMatch(/default: (?:\[|\{|undefined)/)
+    for (const [name, flag] of Object.entries(flags)) expect(stdout).toContain(spell(name, flag))
+    for (const { name } of commands) expect(stdout).toContain(`\n  ${name} `)
   })
 })
 
-it('docs/reference/cli.md names no command that is not there', async () => {
+it('docs/reference/cli.md has a table for each command, and for no other', async () => {
   const headings = (await readFile('docs/reference/cli.md', 'utf8')).matchAll(/^### `(.+)`$/gm)
-  expect([...headings].map(([, name]) => name)).toEqual(all.map(pathOf))
+  expect([...headings].map(([, name]) => name)).toEqual(ALL.map(([path]) => path))
 })
 
-it.each(['--help', '-h', 'help'])('%s lists the commands as they are, without loading them', async word => {
-  const listed = await createProgram({} as Terminal, [word])
-  expect(listed.commands.filter(one => one.options.length > 0)).toEqual([])
-  expect(listed.helpInformation()).toBe(program.helpInformation())
+it.each(['--help', '-h', 'help'])('%s lists every command', async word => {
+  const { code, stdout } = await runCli([word], { cwd: '/' })
+  expect(code).toBe(0)
+  for (const { name } of COMMANDS) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'))
+  expect(stdout).toContain('upload-server --config ')
 })
 
-it('the help of the program names --config, which most users need first', () => {
-  expect(helpOf(program)).toContain('upload-server --config ')
-})
+describe('action.yml', async () => {
+  const { inputs, runs } = parse(await readFile('action.yml', 'utf8'))
+  const script: string = runs.steps.find(({ id }: { id?: string }) => id === 'upload').run
+  const flags = COMMANDS.find(({ name }) => name === 'upload')?.flags ?? {}
+  const find = (spelling: string) =>
+    Object.entries(flags).find(([name, one]) => spell(name, one) === spelling)
 
-it('a command that is named is loaded alone, and the server without the others', async () => {
-  const named = async (...words: string[]) =>
-    (await createProgram({} as Terminal, words)).commands.map(one => one.name())
-  expect(await named()).toEqual(['serve'])
-  expect(await named('--port', '0')).toEqual(['serve'])
-  expect(await named('history', '--json')).toEqual(['history'])
-  expect(await named('--port', '0', '--help')).toEqual([...commands.map(one => one.name()), 'complete'])
+  it('passes options that upload has, with a value if they take one', () => {
+    const passed = [...script.matchAll(/^ *(value|switch) (--[\w-]+) /gm)]
+    expect(passed.length).toBeGreaterThan(10)
+    for (const [, kind, spelling = ''] of passed)
+      expect([kind, spelling, find(spelling)?.[1].value !== undefined]).toEqual([
+        kind,
+        spelling,
+        kind === 'value',
+      ])
+  })
+
+  it('has the inputs that are called as an option, with its default', () => {
+    for (const [name, { default: standard }] of Object.entries<{ default?: string }>(inputs)) {
+      const flag = find(`--${name}`)?.[1]
+      if (!flag || flag.env) continue // passed in the environment
+      expect(script).toContain(`--${name} `)
+      expect([name, standard]).toEqual([name, flag.default ?? (flag.value ? expect.any(String) : 'false')])
+    }
+  })
 })

@@ -110,7 +110,7 @@ describe('upload --server', () => {
     expect(stderr).toContain('absent.txt: the file does not exist\n')
     expect(stderr).toMatch(new RegExp(`^${other}/absent\\.txt: .*404`, 'm'))
     expect(stderr).toContain(
-      `2 of 7 files failed. Try again: upload-server upload --retry-max-time 0s --server ${app.url} absent.txt ${other}/absent.txt\n`,
+      `2 of 7 files failed. Try again: upload-server upload --quiet --retry-max-time 0 --server ${app.url} absent.txt ${other}/absent.txt\n`,
     )
   })
 
@@ -237,7 +237,7 @@ describe('upload --server to something else', () => {
       /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: it refuses connections\. Start the server/,
     )
     expect(stderr).toMatch(
-      /2 of 2 files failed\. Try again: upload-server upload --retry-max-time 0s --server .* a\.txt b\.txt/,
+      /2 of 2 files failed\. Try again: upload-server upload --quiet --retry-max-time 0 --server .* a\.txt b\.txt/,
     )
   })
 
@@ -254,7 +254,7 @@ describe('upload --server to something else', () => {
       'absent.txt',
     ]
     const { stderr } = await runCli(args, { cwd, env: { GITHUB_OUTPUT: join(cwd, 'output') } })
-    expect(stderr).toContain(' --retry-max-time 120s --github-output --server http://127.0.0.1')
+    expect(stderr).toContain(' --github-output --retry-max-time 2m --server http://127.0.0.1')
   })
 
   it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([

@@ -398,11 +398,11 @@ describe('a program', () => {
 describe('the command line', () => {
   it.each([
     [['--token-from', 'gitlab'], {}, /--token-from requires --server/],
-    [['--server', 'x', '--token-from', 'gitlab', '--key', KEY], {}, /cannot be used with an upload key/],
+    [['--server', 'x', '--token-from', 'gitlab', '--key', KEY], {}, /cannot be used with --key or /],
     [
       ['--server', 'x', '--token-from', 'gitlab'],
       { UPLOAD_SERVER_KEY: KEY },
-      /cannot be used with an upload key/,
+      /cannot be used with --key or UPLOAD_SERVER_KEY/,
     ],
     [['--server', `x/upload?key=${KEY}`, '--token-from', 'gitlab'], {}, /cannot be used with an upload key/],
     [['--server', 'x', '--token-from', ''], {}, /Must be one of: github-actions, .*or a program/],

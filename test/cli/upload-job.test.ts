@@ -115,12 +115,6 @@ describe('a job', () => {
       /^--strip-components requires --keep-folders\.\n$/,
     ],
     [
-      'that gives an option in both spellings',
-      ['a.txt', '--keep-folders', '--strip', '1', '--strip-components', '1'],
-      2,
-      /'--strip <n>' cannot be used with option '--strip-components <n>'/,
-    ],
-    [
       'whose list is absent',
       ['--files-from', 'x'],
       2,
@@ -134,24 +128,6 @@ describe('a job', () => {
     ],
     ['whose list has no name', ['--files-from', ''], 2, /^A file name is empty\. /],
     ['with two lists', ['--files-from', '-', '--files-from', 'b.txt'], 2, /Must be given only once\.\n/],
-    [
-      'with a list in both spellings',
-      ['--stdin-list', '--files-from', 'b.txt'],
-      2,
-      /'--stdin-list' cannot be used with option '--files-from <file>'/,
-    ],
-    [
-      'with standard input for two, as it was spelt',
-      ['-', '--stdin-list'],
-      2,
-      /^Standard input can be either a file/,
-    ],
-    [
-      'with an earlier option for a server',
-      ['a.txt', '--timeout', '1s'],
-      2,
-      /^--timeout requires --server\.\n$/,
-    ],
     ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait requires --server\.\n$/],
     [
       'with one name for two',
@@ -260,25 +236,6 @@ describe('--files-from', () => {
     const result = await runCli(['upload', '--files-from', 'list'], { cwd })
     expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(/it is larger than 64 MiB\.\n$/) })
   })
-})
-
-it('earlier spellings of options do the same', async () => {
-  const cwd = await makePlace({ 'out/report/a.txt': 'a' })
-  const app = await startApp({ config: IN_PLACE })
-  const at = ['upload', '-q', '--keep-folders', '--server', app.url]
-  const now = await runCli(
-    [...at, '--strip-components', '1', '--retry-max-time', '1s', '--files-from', '-'],
-    {
-      cwd,
-      input: 'out/report/a.txt',
-    },
-  )
-  expect(now).toMatchObject({ code: 0, stdout: `${app.url}/files/Default/report/a.txt\n` })
-  const before = await runCli([...at, '--strip', '1', '--timeout', '1s', '--stdin-list'], {
-    cwd,
-    input: 'out/report/a.txt',
-  })
-  expect(before).toMatchObject({ code: 0, stdout: now.stdout })
 })
 
 /** Stores every file but those whose names begin with "slow", which it never answers. */

@@ -307,7 +307,9 @@ describe('what upload cannot store', () => {
     expect(lines).toHaveLength(3)
     expect(lines[0]).toBe("it's absent.png: the file does not exist")
     expect(lines[1]).toBe('folder: the folder contains no files')
-    expect(lines[2]).toBe(`2 of 4 files failed. Try again: upload-server upload 'it'\\''s absent.png' folder`)
+    expect(lines[2]).toBe(
+      `2 of 4 files failed. Try again: upload-server upload --quiet 'it'\\''s absent.png' folder`,
+    )
   })
 
   it('is repeated by a line that can be copied, with the options and without a key', async () => {
@@ -328,7 +330,7 @@ describe('what upload cannot store', () => {
     const { code, stderr } = await upload(args, cwd)
     expect(code).toBe(3)
     const [, line = ''] = /Try again: upload-server (.+)$/m.exec(stderr) ?? []
-    expect(line).toBe('upload --destination local/two --format html -- -x')
+    expect(line).toBe('upload --quiet --picbed local --config-name two --format html --key KEY -- -x')
     await writeFile(join(cwd, '-x'), 'x')
     expect((await runShell(`upload_server ${line} 2>/dev/null`, { cwd })).stdout).toBe(
       `<a href="${PREFIX}/two/-x.txt">-x</a>\n`,
@@ -351,7 +353,7 @@ describe('what upload cannot store', () => {
     expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
     expect(stderr).toContain('-: The file is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
-    expect(stderr).toContain('2 of 3 files failed. Try again: upload-server upload - a.txt')
+    expect(stderr).toContain('2 of 3 files failed. Try again: upload-server upload --quiet - a.txt')
   })
 
   it('is standard input without a byte: whatever is before the pipe has failed', async () => {
@@ -392,7 +394,7 @@ describe('what upload cannot store', () => {
     const begun = performance.now()
     const { code, stdout, stderr } = await upload([], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 files failed\. Try again: upload-server upload\n$/)
+    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 files failed\. Try again: upload-server upload --quiet\n$/)
     expect(performance.now() - begun).toBeLessThan(5000)
   })
 
@@ -421,7 +423,7 @@ describe('upload --github-summary', () => {
     const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
     const result = await upload(['p [1].png', 'absent<b>', 'a.txt', '--github-summary'], cwd, { env })
     expect(result.code).toBe(3)
-    expect(result.stderr).toContain("Try again: upload-server upload --github-summary 'absent<b>'\n")
+    expect(result.stderr).toContain("Try again: upload-server upload --quiet --github-summary 'absent<b>'\n")
     const link = `${PREFIX}/one/p%20%5B1%5D.png`
     expect((await readFile(join(cwd, 'summary.md'), 'utf8')).split('\n')).toEqual([
       'before',

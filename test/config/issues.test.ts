@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { kindOf, reportIssues, suggest } from '../../src/config/issues.ts'
+import { kindOf, reportIssues } from '../../src/config/issues.ts'
+import { suggest } from '../../src/config/suggest.ts'
 
 const schema = z.strictObject({
   port: z.number().int().min(1).max(10).default(5),

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import * as prompts from '@clack/prompts'
 import { configSchema } from '../../config/schema.ts'
 import type * as z from '../../packages/zod.ts'
-import { networkAddresses } from '../banner.ts'
+import { networkAddresses } from '../serve/banner.ts'
 import type { Answers } from './answers.ts'
 import { answerOf, askText, output } from './questions.ts'
 

@@ -18,8 +18,8 @@ import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
-import { type ClientTokens, type Credentials, hasKey, isPlain, openTokens } from '../tokens/credentials.ts'
-import { isOfJob, type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { type ClientTokens, type Credentials, isPlain, openTokens } from '../tokens/credentials.ts'
+import { hasKey, isOfJob, type TokenContext, TokenError } from '../tokens/token-source.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './response.ts'
 
 /** The outcome of one request. */

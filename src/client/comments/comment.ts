@@ -18,8 +18,6 @@ export interface CommentOptions {
   compare?: string
   /** URL of the pull request. */
   pr?: string
-  /** The deprecated name of `pr`. */
-  pull?: string
   commentName?: string
   commentTitle?: string
   commentToken?: string
@@ -42,7 +40,7 @@ const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
  * @throws Error if the pull request or the token can't be found
  */
 export async function openComment(
-  { pull, pr = pull, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
+  { pr, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
   context: Context,
 ): Promise<
   (results: readonly Result[], comparison: Comparison | undefined, signal: AbortSignal) => Promise<void>

@@ -79,6 +79,3 @@ function ownSource(token: NonNullable<Credentials['token']>): TokenSource {
 /** Whether requests to a URL are not encrypted on their way to another machine. */
 export const isPlain = ({ protocol, hostname }: URL) =>
   protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
-
-/** Whether the URL of a server contains an upload key. */
-export const hasKey = ({ searchParams }: URL) => searchParams.has('key') || searchParams.has('secret')

@@ -70,3 +70,6 @@ export function readToken(text: string, who: string): string {
 
 /** Removes what looks like a token from the text of a program or a server. Its first part begins with `{"` in Base64. */
 export const hideTokens = (text: string) => text.replace(/eyJ[\w-]+(?:\.[\w-]*)*/g, '[secret]')
+
+/** Whether the URL of a server contains an upload key. */
+export const hasKey = ({ searchParams }: URL) => searchParams.has('key') || searchParams.has('secret')

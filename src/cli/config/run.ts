@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { parseJson, readText } from '../../config/file.ts'
+import { importPicGo } from '../../config/import.ts'
+import { ConfigError, loadConfig, showConfig } from '../../config/load.ts'
+import { isPicGoConfig } from '../../config/picgo/recognise.ts'
+import { loadPlugins, NO_PLUGINS, type Plugins } from '../../config/plugins.ts'
+import { wholeSchema } from '../../config/providers.ts'
+import { readRaw } from '../../config/raw.ts'
+import { findRisks } from '../../config/risks.ts'
+import { leaveOutUnusable } from '../../config/unusable.ts'
+import { toJsonSchema } from '../../options.ts'
+import { idOf } from '../../uploader/destinations.ts'
+import { closeTargets, openDestinations } from '../../uploader/open.ts'
+import type { Call } from '../define.ts'
+import { type CommonOptions, type Terminal, toJson } from '../terminal.ts'
+import type { flags } from './index.ts'
+
+/** `config show`: the configuration with all defaults, secrets masked. */
+export async function show({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
+  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
+  terminal.learn(config.secrets)
+  terminal.print(toJson(showConfig(config, terminal.mask)))
+  return 0
+}
+
+/** `config validate`: returns 0 if the configuration is valid. Throws a ConfigError otherwise. */
+export async function validate({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
+  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
+  terminal.learn(config.secrets)
+  const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
+  await closeTargets(opened.map(({ target }) => target))
+  terminal.print(
+    `${config.file ?? 'The default configuration'} is valid. Destinations: ${config.destinations.map(idOf).join(', ')}`,
+  )
+  for (const note of [...config.notes, ...findRisks(config, opened)]) terminal.note(note)
+  return 0
+}
+
+/** `config schema`: the JSON Schema of the file, for editors. */
+export async function printSchema({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
+  terminal.print(toJson(await describeConfig(await pluginsOf(options, terminal))))
+  return 0
+}
+
+/** The plugins of a configuration. Other errors in it are ignored, because editors show them with the help of the schema. */
+async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise<Plugins> {
+  const note = (reason: string) =>
+    terminal.note(`The schema does not include plugins of the configuration. ${reason}`)
+  try {
+    const { value, codeBase } = await readRaw(
+      { ...terminal, file: config, looksHere: true, loadsPlugins: false },
+      () => {},
+    )
+    return await loadPlugins(value['plugins'], codeBase, (path, message) => note(`${path}: ${message}`))
+  } catch (error) {
+    if (config !== undefined || !(error instanceof ConfigError)) throw error
+    note(error.message)
+    return NO_PLUGINS
+  }
+}
+
+/** JSON Schema 2020-12 of the configuration file, with all providers, including those of plugins. */
+export async function describeConfig(plugins?: Plugins): Promise<object> {
+  const schema = toJsonSchema(await wholeSchema(undefined, plugins))
+  const $comment = 'Generated from the schemas in src by "npm run generate".'
+  return { $comment, ...schema, title: 'Configuration of upload-server' }
+}
+
+/** `config import FILE`: prints the converted file on standard output, and what could not be imported on standard error. */
+export async function importFile({ words: [file = ''] }: Call, terminal: Terminal): Promise<number> {
+  const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
+  const old = await parseJson(readText(resolve(terminal.cwd, file)), note).catch((error: Error) => {
+    throw new Error(`${file} ${error.message}`)
+  })
+  if (!isPicGoConfig(old)) {
+    terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
+    return 1
+  }
+  const imported = await importPicGo(old)
+  const { config, notes } = await leaveOutUnusable(imported, (_, problem) => terminal.note(problem))
+  terminal.print(toJson(config))
+  for (const note of notes) terminal.note(note)
+  for (const name of GALLERIES)
+    if (existsSync(resolve(terminal.cwd, dirname(file), name)))
+      terminal.note(`"${name}" was ignored: the gallery is not imported.`)
+  return 0
+}
+
+/** Where PicGo and PicList keep their galleries, next to their configurations. */
+const GALLERIES = ['picgo.db', 'piclist.db']

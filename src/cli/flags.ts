@@ -1,0 +1,109 @@
+import { hasKey, TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
+import { readDuration } from '../times.ts'
+import type { Flag, Flags, Value } from './define.ts'
+
+// The values and flags that several commands share.
+
+/** The name of a file. */
+export const file = { shown: 'file', offers: 'file' } as const satisfies Value
+
+/** The name of a folder. */
+export const folder = { shown: 'folder', offers: 'folder' } as const satisfies Value
+
+/** Any text. */
+export const text = (shown: string) => ({ shown }) as const satisfies Value
+
+/** A whole number of at most 9 digits. */
+export const count = {
+  shown: 'n',
+  read(typed: string): number {
+    if (!/^\d{1,9}$/.test(typed)) throw new Error('Must be a whole number.')
+    return Number(typed)
+  },
+} as const satisfies Value
+
+/** A time in milliseconds, written `90s`, `10m`, `1h` or `30d`. A number without a unit is in seconds. */
+export const duration = {
+  shown: 'time',
+  read(typed: string): number {
+    const ms = readDuration(/^\d+$/.test(typed) ? `${typed}s` : typed)
+    if (ms === undefined) throw new Error('Must be a time such as 90s, 10m, 1h or 30d.')
+    return ms
+  },
+} as const satisfies Value
+
+/** The URL of a server. `127.0.0.1:36677` is short for `http://127.0.0.1:36677`. */
+export const serverUrl = {
+  shown: 'url',
+  read(typed: string): string {
+    const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(typed) ? typed : `http://${typed}`
+    if (!URL.canParse(address) || !/^https?:/i.test(address))
+      throw new Error('Must be a URL such as http://127.0.0.1:36677.')
+    return address
+  },
+} as const satisfies Value
+
+/** `provider` or `provider/configName`. */
+export const destination = { shown: 'id', offers: 'destination' } as const satisfies Value
+
+export const config = {
+  short: '-c',
+  about: 'configuration file (default: the one in your configuration folder)',
+  value: file,
+} as const satisfies Flag
+
+/** For commands that also look in the working directory. */
+export const configHere = {
+  ...config,
+  about: 'configuration file (default: ./upload-server.json, else the one in your configuration folder)',
+} as const satisfies Flag
+
+/** The flags that choose a destination, in both spellings: see `readChoice`. */
+export const choice = {
+  destination: {
+    about: 'destination: "provider" or "provider/configName"',
+    value: destination,
+    isOnce: true,
+  },
+  picbed: { about: 'provider of the destination', value: { shown: 'provider', offers: 'picbed' } },
+  configName: {
+    about: 'name of the destination within its provider',
+    value: { shown: 'name', offers: 'configName' },
+  },
+} as const satisfies Flags
+
+const tokenSource = {
+  shown: 'source',
+  read(typed: string): string {
+    if (typed.trim() === '') throw new Error(`Must be one of: ${TOKEN_PROVIDERS.join(', ')}, or a program.`)
+    return typed
+  },
+  offers: async () => TOKEN_PROVIDERS,
+} as const satisfies Value
+
+/** The flags of commands that use a running server. */
+export const credentials = {
+  key: {
+    short: '-k',
+    about: 'upload key of the running server',
+    value: text('key'),
+    env: 'UPLOAD_SERVER_KEY',
+    isSecret: true,
+  },
+  tokenFrom: {
+    about: `send signed tokens (JWT) instead of an upload key, from: ${TOKEN_PROVIDERS.join(', ')}, or a program that prints one (default: the CI job, without an upload key)`,
+    value: tokenSource,
+    isOnce: true,
+    needs: 'server',
+    excludes: ['key'],
+    findFault: ({ server }) =>
+      typeof server === 'string' && hasKey(new URL(server))
+        ? '--token-from cannot be used with an upload key in the URL of --server.'
+        : undefined,
+  },
+} as const satisfies Flags
+
+/** Adds a heading of the help to flags. */
+export function grouped<const F extends Flags>(group: string, flags: F): F {
+  return Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, group }])) as F
+}

@@ -1,0 +1,80 @@
+import { networkInterfaces } from 'node:os'
+import { isLoopbackHost, isSocketPath } from '../../config/endpoint.ts'
+import type { LoadedConfig } from '../../config/load.ts'
+import { idOf } from '../../uploader/destinations.ts'
+import type { Styled } from '../terminal.ts'
+
+/** The start-up banner on a terminal: URLs, where files are stored, the configuration file, and who needs a key. */
+export function describeStart({ settings, destinations, file }: LoadedConfig, url: string): Styled[] {
+  const { host, publicUrl } = settings.server
+  const isPage = !isSocketPath(host)
+  const rows: BannerRow[] = [
+    ['Local', url],
+    ...networkRows(host, url),
+    ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
+    ...(isPage
+      ? [['Page', new URL('.', `${publicUrl ?? url}/`).href, 'upload files in a browser'] as const]
+      : []),
+    ['Files', ...describeDestination({ settings, destinations })],
+    file === undefined ? ['Config', 'none', 'run upload-server init to create one'] : ['Config', file],
+    ['Key', describeKeys(settings)],
+  ]
+  const width = Math.max(...rows.map(([name]) => name.length)) + 1
+  // The banner is one write: a terminal closed in between must not look like a full disk.
+  return rows
+    .flatMap(([name, value, remark]): Styled[] => [
+      '\n  ',
+      { text: '➜', style: 'green' },
+      '  ',
+      { text: `${name}:`.padEnd(width), style: 'bold' },
+      '  ',
+      URL.canParse(value) ? { text: value, style: 'cyan' } : value,
+      ...(remark === undefined ? [] : [{ text: `  ${remark}`, style: 'dim' } as const]),
+    ])
+    .concat('\n')
+}
+
+type BannerRow = readonly [name: string, value: string, remark?: string]
+
+/** The URLs for other machines, if the server listens on all interfaces. */
+function networkRows(host: string, url: string): BannerRow[] {
+  if (isSocketPath(host)) return []
+  if (isLoopbackHost(host))
+    return [['Network', 'not reachable', 'use --host 0.0.0.0 to allow other machines']]
+  if (host !== '0.0.0.0' && host !== '::') return []
+  const port = new URL(url).port
+  return networkAddresses().map(address => ['Network', `http://${address}:${port}`] as const)
+}
+
+/** The IPv4 addresses of this machine in the network. */
+export function networkAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap(addresses => addresses ?? [])
+    .filter(({ internal, family }) => !internal && family === 'IPv4')
+    .map(({ address }) => address)
+}
+
+/** Where uploads are stored by default: the directory of `local`, otherwise the ID of the destination. */
+function describeDestination({
+  settings,
+  destinations,
+}: Pick<LoadedConfig, 'settings' | 'destinations'>): [location: string, remark?: string] {
+  const inUse =
+    destinations.find(one => [one.type, idOf(one)].includes(settings.default ?? '')) ?? destinations[0]
+  if (!inUse) return ['no destination configured']
+  const others = destinations.length - 1
+  const more = others > 0 ? [`and ${others} other ${others === 1 ? 'destination' : 'destinations'}`] : []
+  const id = idOf(inUse)
+  const isHere = inUse.type === 'local'
+  const remarks = isHere ? [`(${id})`, ...more] : more
+  const location = isHere ? String(inUse.options['directory']) : id
+  return remarks.length > 0 ? [location, remarks.join(', ')] : [location]
+}
+
+function describeKeys({ server, auth }: LoadedConfig['settings']): string {
+  const isKeyed = server.key !== undefined || auth.keys.length > 0 || auth.tokens.length > 0
+  const hasExemption = auth.loopbackExempt && !isSocketPath(server.host)
+  if (auth.anonymous) return 'not needed: anyone can upload'
+  if (isKeyed) return `needed by ${hasExemption ? 'other machines' : 'all clients'}`
+  return `not set: ${hasExemption ? 'only programs on this machine can upload' : 'all uploads are rejected'}`
+}

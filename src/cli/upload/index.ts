@@ -1,0 +1,161 @@
+import { FORMATS } from '../../client/reports/format.ts'
+import { CLIENT_DEFAULTS } from '../../client/uploads.ts'
+import { showDuration } from '../../times.ts'
+import { commentFlags } from '../comment/index.ts'
+import { defineCommand, type Flags } from '../define.ts'
+import {
+  choice,
+  config,
+  count,
+  credentials,
+  duration,
+  file,
+  folder,
+  grouped,
+  serverUrl,
+  text,
+} from '../flags.ts'
+
+/** Longest delay of a timer in Node. */
+const LONGEST_MS = 2 ** 31 - 1
+
+const destinationFlags = {
+  ...choice,
+  path: { about: 'folder for the files; replaces {path} in the key template', value: text('folder') },
+  expires: {
+    about: 'delete the files after this time: 90m, 12h, 14d, never, or an RFC 3339 timestamp',
+    value: text('when'),
+  },
+} as const satisfies Flags
+
+const fileFlags = {
+  name: { about: 'store the one file, or standard input, under this name', value: text('name') },
+  keepFolders: {
+    about: 'keep the folders of the files, as given on the command line, below --path',
+  },
+  stripComponents: {
+    about: 'with --keep-folders: remove the first n folders',
+    value: count,
+    needs: 'keepFolders',
+  },
+  filesFrom: {
+    about:
+      'also upload the files named in this file, or in standard input (-), separated by line breaks or NUL',
+    value: file,
+    isOnce: true,
+    isRepeated: false,
+  },
+  allowEmpty: { about: 'exit with 0 if there is nothing to upload' },
+} as const satisfies Flags
+
+const outputFlags = {
+  format: {
+    about: 'what to print on standard output',
+    value: { shown: 'format', choices: FORMATS },
+    default: 'url',
+  },
+  copy: { about: 'copy the links to the clipboard' },
+  notify: { about: 'show a desktop notification with the result' },
+  quiet: { short: '-q', about: 'print no line per file on standard error, only failures' },
+  softFail: { about: 'exit with 0 even if files could not be stored' },
+} as const satisfies Flags
+
+const reportFlags = {
+  githubOutput: {
+    about: 'append url, urls, markdown, json, stored and failed to the file in GITHUB_OUTPUT',
+  },
+  githubSummary: { about: 'append Markdown to the file in GITHUB_STEP_SUMMARY' },
+  gitlabDotenv: {
+    about: 'write UPLOAD_URL, UPLOAD_URL_1…, UPLOAD_STORED and UPLOAD_FAILED for GitLab',
+    value: file,
+    isRepeated: false,
+  },
+  junit: { about: 'write a JUnit report with one test case per file', value: file, isRepeated: false },
+} as const satisfies Flags
+
+const pullRequestFlags = {
+  comment: {
+    about: 'create or update a comment on the pull request that shows the images',
+    isRepeated: false,
+  },
+  compare: {
+    about: 'with --comment: also show earlier images of the same paths, from this folder',
+    value: folder,
+    needs: 'comment',
+    isRepeated: false,
+  },
+  ...commentFlags,
+} as const satisfies Flags
+
+const serverFlags = {
+  server: { about: 'upload through a running server', value: serverUrl },
+  ...credentials,
+  concurrency: {
+    about: 'number of parallel requests, 1 to 64',
+    value: {
+      shown: 'n',
+      read(typed: string): number {
+        const requests = count.read(typed)
+        if (requests < 1 || requests > 64) throw new Error('Must be a whole number from 1 to 64.')
+        return requests
+      },
+    },
+    default: `${CLIENT_DEFAULTS.concurrency}`,
+    needs: 'server',
+  },
+  retryMaxTime: {
+    about: 'keep retrying transient failures for this long, such as 90s or 10m; 0 disables retries',
+    value: { shown: 'time', read: (typed: string) => Math.min(duration.read(typed), LONGEST_MS) },
+    default: showDuration(CLIENT_DEFAULTS.retryFor),
+    needs: 'server',
+  },
+  wait: { about: 'wait until the server is up, for at most --retry-max-time', needs: 'server' },
+  job: {
+    about: 'ID of the job; within 24 hours, a job never stores a file twice (default: the ID of the CI run)',
+    value: text('id'),
+    needs: 'server',
+  },
+} as const satisfies Flags
+
+export const flags = {
+  config,
+  ...grouped('Destination', destinationFlags),
+  ...grouped('Files', fileFlags),
+  ...grouped('Output', outputFlags),
+  ...grouped('Reports', reportFlags),
+  ...grouped('Pull request comment', pullRequestFlags),
+  ...grouped('Running server', serverFlags),
+} as const satisfies Flags
+
+export const upload = defineCommand({
+  name: 'upload',
+  about: 'upload files, directly or through a running server, and print one link per line',
+  arg: {
+    spelling: '[file...]',
+    about: 'files, folders, glob patterns, URLs, or - for standard input (default: the clipboard)',
+    offers: 'file',
+  },
+  flags,
+  examples: [
+    ['upload-server upload *.png', 'one link per line, in the same order'],
+    ['upload-server upload', 'the image in the clipboard'],
+    ['grim - | upload-server upload - --name screen.png --copy --notify'],
+    ['upload-server upload a.png --format markdown --destination s3/blog'],
+    ["upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'"],
+    ['upload-server upload --server https://img.example.com --token-from github-actions shots/'],
+    ['upload-server upload --server https://img.example.com --token-from ./token.sh shots/'],
+    ['upload-server upload --keep-folders --strip-components 1 report/'],
+    ['upload-server upload --comment --compare main/ shots/'],
+    ['git diff -z --name-only | upload-server upload --files-from - --allow-empty'],
+  ],
+  exitCodes: {
+    0: 'all files were stored',
+    1: 'none was stored',
+    2: 'wrong usage',
+    3: 'only some were stored',
+    4: "the server can't be reached",
+    5: 'the server rejected the upload key or token, or there is no token',
+    130: 'interrupted (Ctrl-C)',
+  },
+  load: () => import('./run.ts'),
+})
