@@ -14,10 +14,10 @@ const EXAMPLES = fileURLToPath(new URL('../../docs/examples', import.meta.url))
 /** A provider that keeps nothing, in a file of its own. What it says to the console is in nobody's way. */
 const echo = (host: string) => `
 console.log('echo is here')
-export default ({ defineProvider, z, secret, url }) => defineProvider({
+export default ({ defineProvider, z, secret, joinUrl }) => defineProvider({
   type: 'echo',
   config: z.object({ word: secret().describe('Any word.') }),
-  open: () => ({ put: async ({ key }) => ({ url: url.join('https://${host}.example', key) }) }),
+  open: () => ({ put: async ({ key }) => ({ url: joinUrl('https://${host}.example', key) }) }),
 })`
 
 const CONFIG = {
@@ -138,16 +138,16 @@ it('init writes a configuration with the plugin that it was told of', async () =
 it('check tries a destination of a package', async () => {
   const { startShelf } = await import(join(EXAMPLES, 'upload-server-provider-shelf', 'shelf-server.js'))
   const shelf = await startShelf('of-the-shelf')
-  const address = `http://127.0.0.1:${shelf.port}/pictures`
+  const url = `http://127.0.0.1:${shelf.port}`
   const cwd = await setUp({
     plugins: ['upload-server-provider-shelf'],
-    providers: { shelf: { pictures: { address, token: 'of-the-shelf' } } },
+    providers: { shelf: { pictures: { url, token: 'of-the-shelf' } } },
   })
   await cp(EXAMPLES, join(cwd, 'packages'), { recursive: true })
   await symlink('packages', join(cwd, 'node_modules'))
   const { code, stdout } = await runCli(['check'], { cwd })
   await shelf.close()
-  expect(stdout).toContain('ok      shelf/pictures: stored, downloaded, removed')
+  expect(stdout).toContain('ok      shelf/pictures: stored and downloaded.')
   expect(code).toBe(0)
 })
 

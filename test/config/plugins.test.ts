@@ -9,7 +9,7 @@ import * as z from '../../src/packages/zod.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const SHELF = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
-const SAVED = { shelf: { pictures: { address: 'http://127.0.0.1:9', token: 'of-the-shelf' } } }
+const SAVED = { shelf: { pictures: { url: 'http://127.0.0.1:9', token: 'of-the-shelf' } } }
 
 /** A provider in a file of its own. */
 const pluginOf = (type: string, config = 'z.object({})') =>

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { loadPlugins } from '../../src/config/plugins.ts'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import type { Provider } from '../../src/providers/contract.ts'
-import { fetchPublic, openHost } from '../helpers/http-exchange.ts'
+import { fetchPublic, NAMES_OF_ITS_OWN, openHost } from '../helpers/http-exchange.ts'
 import { describeProvider } from '../helpers/provider-contract.ts'
 
 /** What docs/contributing/write-a-provider.md begins with; `.ci/run` tests it as a stranger would, with packages. */
@@ -22,7 +22,7 @@ describeProvider('the example of a plugin', async () => {
   const shelf = await startShelf('token-of-the-shelf')
   const proxy = await startCutProxy(shelf.port)
   const open = (port: number, token = 'token-of-the-shelf') =>
-    openHost(providers.get('shelf') as Provider, { address: `http://127.0.0.1:${port}/pictures`, token })
+    openHost(providers.get('shelf') as Provider, { url: `http://127.0.0.1:${port}`, token })
   return {
     target: await open(shelf.port),
     fetch: fetchPublic,
@@ -30,6 +30,7 @@ describeProvider('the example of a plugin', async () => {
     withBadCredentials: () => open(shelf.port, 'another-token'),
     breakable: async () => ({ ...proxy, target: await open(proxy.port) }),
     forgeable: { port: shelf.port, open },
+    without: { names: NAMES_OF_ITS_OWN },
     async close() {
       proxy.close()
       await shelf.close()

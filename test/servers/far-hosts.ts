@@ -75,7 +75,7 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
       },
     },
     openlist: { Default: { url: openlist.url, token: openlist.token, directory: '/local' } },
-    shelf: { Default: { address: `http://127.0.0.1:${shelf.port}/pictures`, token: 'token' } },
+    shelf: { Default: { url: `http://127.0.0.1:${shelf.port}`, token: 'token' } },
     imgur: { Default: { url: `${url}/imgur`, clientId: 'id' } },
     chevereto: { Default: { url, apiKey: 'key' } },
     piclist: { Default: { url } },

@@ -8,7 +8,7 @@ describeProvider('shelf', async () => {
   const shelf = await startShelf(token)
   const proxy = await startCutProxy(shelf.port)
   const open = (port, options = {}) =>
-    openProvider(plugin, { address: `http://127.0.0.1:${port}/pictures`, token, ...options })
+    openProvider(plugin, { url: `http://127.0.0.1:${port}`, token, ...options })
   return {
     target: await open(shelf.port),
     async fetch({ url }) {
@@ -20,6 +20,7 @@ describeProvider('shelf', async () => {
     withBadCredentials: () => open(shelf.port, { token: 'another-token' }),
     breakable: async () => ({ ...proxy, target: await open(proxy.port) }),
     forgeable: { port: shelf.port, open },
+    without: { names: 'a shelf names files itself' },
     async close() {
       proxy.close()
       await shelf.close()

@@ -1,49 +1,36 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { Readable } from 'node:stream'
 
 /**
- * Starts a server to test against. It stores files in a temporary directory, which it deletes when it closes, and serves them to
- * every client. The response header `Shelf` is the SHA-256 of the stored file, or `nothing`.
+ * Starts a server to test against. It keeps files in memory, and serves them to every client.
  *
- * @param {string} token clients need it to write
+ * @param {string} token clients need it to upload
  */
 export async function startShelf(token) {
-  const folder = await mkdtemp(join(tmpdir(), 'shelf-'))
-  /** @type {Map<string, { at: string, sha256: string }>} */
+  /** @type {Map<string, Uint8Array>} */
   const files = new Map()
 
   const server = createServer(async (request, response) => {
-    const path = request.url ?? '/'
-    const { method, headers } = request
-    if (method !== 'GET' && headers.authorization !== `Bearer ${token}`) return response.writeHead(401).end()
-    if (method === 'PUT') {
-      const file = await take(request).catch(() => undefined)
-      if (!file) return response.destroy() // the client disconnected during the upload
-      files.set(path, file)
-      return response.writeHead(201, { Shelf: file.sha256 }).end()
+    const { method, headers, url = '/' } = request
+    if (method === 'GET') {
+      const file = files.get(url.replace('/delete/', '/pictures/'))
+      if (url.startsWith('/delete/')) files.delete(url.replace('/delete/', '/pictures/'))
+      return response.writeHead(file ? 200 : 404).end(file)
     }
-    if (method === 'DELETE') files.delete(path)
-    const file = files.get(path)
-    if (!file) return response.writeHead(method === 'DELETE' ? 204 : 404, { Shelf: 'nothing' }).end()
-    response.writeHead(200, { Shelf: file.sha256 })
-    if (method === 'HEAD') response.end()
-    else await pipeline(createReadStream(file.at), response)
+    /** @type {(status: number, body: object) => void} */
+    const reply = (status, body) => response.writeHead(status).end(JSON.stringify(body))
+    if (headers.authorization !== `Bearer ${token}`)
+      return reply(401, { ok: false, message: 'the token is invalid' })
+    const file = await readFile(request).catch(() => undefined)
+    if (!file) return response.destroy() // the client disconnected during the upload
+    const id = randomUUID()
+    files.set(`/pictures/${id}`, file)
+    const base = `http://${headers.host}`
+    const data = { url: `${base}/pictures/${id}`, deleteUrl: `${base}/delete/${id}` }
+    return reply(200, { ok: true, data })
   })
-
-  /** @param {import('node:http').IncomingMessage} request */
-  async function take(request) {
-    const at = join(folder, randomUUID())
-    const hash = createHash('sha256')
-    request.on('data', chunk => hash.update(chunk))
-    await pipeline(request, createWriteStream(at))
-    return { at, sha256: hash.digest('hex') }
-  }
 
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -53,7 +40,14 @@ export async function startShelf(token) {
     async close() {
       server.closeAllConnections()
       server.close()
-      await rm(folder, { recursive: true })
     },
   }
+}
+
+/** @param {import('node:http').IncomingMessage} request */
+async function readFile(request) {
+  const type = request.headers['content-type'] ?? ''
+  const body = /** @type {ReadableStream<Uint8Array>} */ (Readable.toWeb(request))
+  const file = (await new Response(body, { headers: { 'content-type': type } }).formData()).get('file')
+  return file instanceof Blob ? new Uint8Array(await file.arrayBuffer()) : undefined
 }

@@ -3,7 +3,6 @@ import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts
 import { excerpt } from '../../../http/excerpt.ts'
 import { formBody, type TypedBody } from '../../../http/form-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
-import { webUrl } from '../../../options.ts'
 import { Problem } from '../../../problem.ts'
 import type { Stored, Target, UploadObject } from '../../contract.ts'
 import { cleanUrl } from '../public-url.ts'
@@ -16,11 +15,6 @@ export { literal } from './template.ts'
 
 /** Maximum size of a response, in bytes. */
 export const MAX_REPLY_BYTES = 256 * 1024
-
-/** Option for an http or https URL. */
-export function httpAddress() {
-  return webUrl()
-}
 
 /**
  * Creates a destination that accepts files over HTTP and returns their URLs. Most such hosts name files themselves, so nothing is
