@@ -50,7 +50,6 @@ const PACKAGES = ['zod', 'commander']
 await bundleModules()
 await bundlePackages()
 await bundlePage()
-await speedUpImports()
 await describeRoutes()
 
 /** The script of the upload page. What the page needs later is in files of its own. */
@@ -114,23 +113,6 @@ async function bundlePackages() {
   }
   const listed = [...bundled.values()].map(({ name, version, license }) => ({ name, version, license }))
   await writeFile('dist/bundled.json', `${JSON.stringify(listed, undefined, 2)}\n`)
-}
-
-/**
- * An `import` of a module of Node reads all its exports, also those that Node loads on demand: of `node:http` a WebSocket client and
- * fetch (20 ms), of `node:crypto` WebCrypto. `getBuiltinModule` does not.
- */
-async function speedUpImports() {
-  for (const name of await readdir('dist')) {
-    if (!name.endsWith('.js')) continue
-    const code = await readFile(join('dist', name), 'utf8')
-    const faster = code.replace(
-      /^import ?(?:\* as )?(\w+|\{[^}]*\}) ?from ?"(node:[\w/]+)";/gm,
-      (_, names, module) =>
-        `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule("${module}");`,
-    )
-    if (faster !== code) await writeFile(join('dist', name), faster)
-  }
 }
 
 /** The folder of the package that a module belongs to. None for our own, and for those of the bundler. */
