@@ -25,7 +25,6 @@ export interface ReloadDeps {
  * @returns has everything read again now
  */
 export function keepUpToDate(deps: ReloadDeps): () => void {
-  const { logger } = deps
   let current = deps.config
   let isRunning = false
   let isWanted = false
@@ -43,12 +42,7 @@ export function keepUpToDate(deps: ReloadDeps): () => void {
     isRunning = false
   }
 
-  const watched = watchFiles(
-    filesToWatch(current),
-    deps.seen,
-    () => void reload(),
-    reason => logger.warn(`${reason}. Send SIGHUP after you change the configuration`),
-  )
+  const watched = watchFiles(filesToWatch(current), deps.seen, () => void reload())
   return () => void reload()
 }
 

@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -237,28 +236,22 @@ describe('a changed file', () => {
   })
 
   it('is not looked for with --no-watch or server.watch', async () => {
-    const server = await start(withKey('a'), ['--no-watch'])
-    expect(watchesOf(server.process.pid)).toBe(0)
-    const configured = await start({ server: { port: 0, watch: false } })
-    expect(watchesOf(configured.process.pid)).toBe(0)
+    const off = await start(withKey('a'), ['--no-watch'])
+    const configured = await start({ ...withKey('a'), server: { port: 0, key: 'a', watch: false } })
+    const on = await start(withKey('a'))
+    for (const server of [off, configured, on]) await server.write(withKey('b'))
+    await on.said(RELOADED)
+    await on.write(withKey('c'))
+    await eventually(async () => expect(await statusWith(on.url, 'c')).toBe(200))
+    for (const server of [off, configured])
+      expect(server.log().map(line => line.msg)).not.toContainEqual(expect.stringContaining(RELOADED))
     // A reload may switch it on.
-    await configured.write({ server: { port: 0 } })
     configured.reload()
-    await eventually(() => expect(watchesOf(configured.process.pid)).toBe(1))
-    expect(server.log().map(line => line.msg)).not.toContain(RELOADED)
+    await configured.said(RELOADED)
+    await configured.write(withKey('c'))
+    await eventually(async () => expect(await statusWith(configured.url, 'c')).toBe(200))
   })
 })
-
-/** Directories that a process has the kernel watch. */
-function watchesOf(pid: number | undefined): number {
-  return readdirSync(`/proc/${pid}/fdinfo`).filter(fd => {
-    try {
-      return readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8').includes('inotify wd:')
-    } catch {
-      return false // closed since it was listed
-    }
-  }).length
-}
 
 async function treeOf(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
