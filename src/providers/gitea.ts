@@ -1,19 +1,11 @@
 import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createGitHubLike } from './shared/forge/github-like.ts'
-import { createContentsTarget } from './shared/forge/index.ts'
-import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
+import { contentsApi } from './shared/git-host/contents-api.ts'
+import { gitHost } from './shared/git-host/index.ts'
+import { apiUrl, gitOptions, maxBytes, repoName } from './shared/git-host/options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
-const config = z.object({
-  apiUrl: apiUrl('/api/v1').describe('URL of the API: the URL of the server followed by /api/v1.'),
-  repo: repoName().describe('Repository as "owner/name".'),
-  ...contentsOptions,
-  maxBytes: maxBytes(100),
-})
-
 /** A repository on a server that runs Gitea or Forgejo, such as Codeberg. */
-export const gitea = defineProvider({
+export const gitea = gitHost({
   type: 'gitea',
   about: {
     family: 'repository',
@@ -37,17 +29,20 @@ export const gitea = defineProvider({
       },
     ],
   },
-  config,
-  validate: findContradiction,
-  open(options, { http }) {
+  config: z.object({
+    apiUrl: apiUrl('/api/v1').describe('URL of the API: the URL of the server followed by /api/v1.'),
+    repo: repoName().describe('Repository as "owner/name".'),
+    ...gitOptions,
+    maxBytes: maxBytes(100),
+  }),
+  api(options) {
     const { apiUrl, repo, branch, token } = options
     const site = apiUrl.replace(/\/api\/v1$/, '')
-    const forge = {
-      ...createGitHubLike(options),
+    return {
+      ...contentsApi(options),
       headers: { Authorization: `token ${token}`, Accept: 'application/json' },
       create: 'POST',
       publicUrl: `${site}/${encodeKey(repo)}/raw/branch/${encodeKey(branch)}`,
-    } as const
-    return createContentsTarget(forge, options, http)
+    }
   },
 })

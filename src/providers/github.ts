@@ -1,8 +1,7 @@
 import * as z from '../packages/zod.ts'
-import { defineProvider } from './contract.ts'
-import { createGitHubLike } from './shared/forge/github-like.ts'
-import { createContentsTarget, type Forge } from './shared/forge/index.ts'
-import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
+import { contentsApi } from './shared/git-host/contents-api.ts'
+import { gitHost } from './shared/git-host/index.ts'
+import { apiUrl, gitOptions, maxBytes, repoName } from './shared/git-host/options.ts'
 import { readAddress, readPathTemplate, readTextOption } from './shared/picgo-options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
@@ -12,7 +11,7 @@ const JSDELIVR_MAX_BYTES = 20 * 1024 * 1024
 
 const config = z.object({
   repo: repoName().describe('Repository as "owner/name".'),
-  ...contentsOptions,
+  ...gitOptions,
   cdn: z
     .enum(['raw', 'jsdelivr'])
     .optional()
@@ -26,7 +25,7 @@ const config = z.object({
 type Options = z.output<typeof config>
 
 /** A repository at GitHub or on a GitHub Enterprise Server. */
-export const github = defineProvider({
+export const github = gitHost({
   type: 'github',
   about: {
     family: 'repository',
@@ -59,12 +58,19 @@ export const github = defineProvider({
     ],
   },
   config,
-  validate: options => findContradiction(options) ?? findCdnProblem(options),
-  open(options, { http }) {
-    const limit = options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : options.maxBytes
-    const limited = { ...options, maxBytes: Math.min(options.maxBytes, limit) }
-    return createContentsTarget(describeGitHub(options), limited, http)
-  },
+  validate: findCdnProblem,
+  api: options => ({
+    ...contentsApi(options),
+    headers: {
+      Authorization: `Bearer ${options.token}`,
+      // With this type, responses omit the content of files over 1 MB.
+      Accept: 'application/vnd.github.object+json',
+      'X-GitHub-Api-Version': '2022-11-28',
+    },
+    create: 'PUT',
+    publicUrl: publicUrlOf(options),
+    maxBytes: options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : undefined,
+  }),
   fromPicGo({ repo, branch, token, path, customUrl }) {
     const notes: string[] = []
     const options = {
@@ -77,20 +83,6 @@ export const github = defineProvider({
     return { options, notes }
   },
 })
-
-function describeGitHub(options: Options): Forge {
-  return {
-    ...createGitHubLike(options),
-    headers: {
-      Authorization: `Bearer ${options.token}`,
-      // With this type, responses omit the content of files over 1 MB.
-      Accept: 'application/vnd.github.object+json',
-      'X-GitHub-Api-Version': '2022-11-28',
-    },
-    create: 'PUT',
-    publicUrl: publicUrlOf(options),
-  }
-}
 
 /** Returns the public URL of the branch, without a slash at the end. */
 export function publicUrlOf({ repo, branch, cdn, apiUrl }: Options): string {

@@ -5,7 +5,7 @@ import { urlPrefix, withoutSlash } from '../public-url.ts'
 const MIB = 1024 * 1024
 
 /** Options of every Git host. Spread them into the provider's `config`. */
-export const contentsOptions = {
+export const gitOptions = {
   branch: z
     .string()
     .regex(/^[^\s~^:?*[\\]+$/, 'must be a valid branch name')
@@ -37,7 +37,9 @@ export const contentsOptions = {
     ),
 }
 
-export interface ContentsOptions {
+/** Options of every Git host, checked. */
+export interface GitOptions {
+  readonly apiUrl: string
   readonly repo: string
   readonly branch: string
   readonly token: string
@@ -77,10 +79,4 @@ export function maxBytes(mebibytes: number) {
     .describe(
       `Maximum size of one file. Bytes; default ${mebibytes} MiB. Larger files are rejected before anything is sent.`,
     )
-}
-
-/** Checks options that are valid alone but not together, for every Git host. */
-export function findContradiction(options: Pick<ContentsOptions, 'authorName' | 'authorEmail'>) {
-  const hasBoth = (options.authorName === undefined) === (options.authorEmail === undefined)
-  return hasBoth ? undefined : 'Set both "authorName" and "authorEmail", or neither.'
 }

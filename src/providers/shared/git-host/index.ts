@@ -1,0 +1,198 @@
+import { retry } from '../../../flow/retry.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
+import { type Members, membersOf } from '../../../members.ts'
+import type * as z from '../../../packages/zod.ts'
+import { Problem } from '../../../problem.ts'
+import { defineProvider, type Provider, type Target } from '../../contract.ts'
+import { locationAt } from '../location.ts'
+import { joinUrl } from '../public-url.ts'
+import { createCommitBody, isBlobOf } from './body.ts'
+import { explainReply, isStale, lacksBranch, notGitHost } from './failure.ts'
+import type { GitOptions } from './options.ts'
+
+/** Some Git hosts include the content of the file in their responses: Gitea up to 10 MiB in Base64. */
+const MAX_REPLY_BYTES = 16 * 1024 * 1024
+
+/** A file in the branch. */
+export interface RepositoryFile {
+  /** Git object ID of its bytes. */
+  readonly sha: string
+  /** Bytes. */
+  readonly size: number
+  /** The last commit that changed it, if the Git host returns it. */
+  readonly commit?: string | undefined
+}
+
+/** The API of one Git host, as far as it differs from the others. */
+export interface GitApi {
+  /** Headers of every request, including the token. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly repoUrl: string
+  readonly branchUrl: string
+  fileUrl(key: string): string
+  readonly lookUp: 'GET' | 'HEAD'
+  /** Reads the response to a lookup. Undefined: it is of another service. */
+  read(reply: HttpReply): RepositoryFile | undefined
+  /** Method that creates a file. PUT changes one. */
+  readonly create: 'PUT' | 'POST'
+  /** Members of a commit in addition to its content. `found` is the file that it replaces or removes. */
+  commit(message: string, found: RepositoryFile | undefined): Record<string, unknown>
+  /** Members that are sent with the content. */
+  readonly content?: Readonly<Record<string, string>>
+  /**
+   * Returns whether the response to a commit confirms that the file was stored.
+   *
+   * @param isContent whether a Git object ID is that of the sent bytes
+   */
+  confirms(
+    answer: Members,
+    key: string,
+    isContent: (sha: string) => Promise<boolean>,
+  ): boolean | Promise<boolean>
+  /** Returns whether the response confirms that the file was removed. Without it, the file is looked up. */
+  confirmsRemoval?(answer: Members): boolean
+  /** Public URL of the branch, without a slash at the end. */
+  readonly publicUrl: string
+  /** Size of the largest file that is served at the public URL. Bytes; default: `maxBytes` of the options. */
+  readonly maxBytes?: number | undefined
+}
+
+type GitConfig = z.ZodObject & z.ZodType<GitOptions>
+
+export interface GitHost<C extends GitConfig> extends Omit<Provider<C>, 'open'> {
+  api(options: z.output<C>): GitApi
+}
+
+/** Makes the provider of a Git host: it stores files as commits through the API, one commit per file. */
+export function gitHost<C extends GitConfig>({ api, validate, ...provider }: GitHost<C>) {
+  return defineProvider<C>({
+    ...provider,
+    validate(options) {
+      const { authorName, authorEmail } = options
+      if ((authorName === undefined) !== (authorEmail === undefined))
+        return 'Set both "authorName" and "authorEmail", or neither.'
+      return validate?.(options)
+    },
+    open: (options, { http }) => createTarget(api(options), options, http),
+  })
+}
+
+function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Target {
+  const { repo, branch, token, urlPrefix, commitMessage } = options
+  const maxBytes = Math.min(options.maxBytes, api.maxBytes ?? Number.POSITIVE_INFINITY)
+  const remote = { host: new URL(api.repoUrl).host, repo, branch, token }
+
+  /** Throws transient failures and returns all other responses. */
+  function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
+    const headers = { ...api.headers, ...request.headers }
+    const accept = (status: number) => status < 500 && status !== 408 && status !== 425
+    return http.send({ ...request, headers, accept, maxReplyBytes: MAX_REPLY_BYTES }, signal)
+  }
+
+  async function lookUp(key: string, signal: AbortSignal): Promise<RepositoryFile | undefined> {
+    const url = `${api.fileUrl(key)}?ref=${encodeURIComponent(branch)}`
+    const reply = await send({ method: api.lookUp, url }, signal)
+    if (reply.status === 404 && !lacksBranch(reply)) return undefined
+    if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
+    if (reply.status !== 200) throw explainReply(reply, remote)
+    const found = api.read(reply)
+    if (found === undefined) throw notGitHost(reply, remote)
+    return found
+  }
+
+  /**
+   * Looks up a file and changes it. Repeats both once if another commit came between them.
+   *
+   * @param prepare returns undefined if no change is needed
+   */
+  async function change(
+    key: string,
+    signal: AbortSignal,
+    prepare: (found: RepositoryFile | undefined) => Promise<Pick<HttpRequest, 'method' | 'body'> | undefined>,
+  ): Promise<HttpReply | undefined> {
+    let wasStale = false
+    const attempt = async () => {
+      wasStale = false
+      const found = await lookUp(key, signal)
+      const request = await prepare(found)
+      if (request === undefined) return undefined
+      const headers = { 'Content-Type': 'application/json' }
+      const reply = await send({ ...request, url: api.fileUrl(key), headers }, signal)
+      if (reply.status < 300) return reply
+      wasStale = isStale(reply, found !== undefined)
+      throw explainReply(reply, remote)
+    }
+    return retry(attempt, { attempts: 2, transient: () => wasStale && { retryAfterS: 0 } }, signal)
+  }
+
+  return {
+    // Repository names are case-insensitive; branch names may contain slashes.
+    location: `${locationAt('git', api.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
+    traits: { serial: true },
+    async put(object, signal) {
+      const { key, size } = object
+      if (size > maxBytes) {
+        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${remote.host} (maxBytes)`
+        throw new Problem(why, { code: 'too_large' })
+      }
+      const isContent = (sha: string) => isBlobOf(object, sha, signal)
+      const reply = await change(key, signal, async found => {
+        if (found?.size === size && (await isContent(found.sha))) return undefined
+        const members = { ...api.commit(messageOf(commitMessage, key), found), ...api.content }
+        return { method: found ? 'PUT' : api.create, body: createCommitBody(object, members) }
+      })
+      // A login page also has status 200, so the response must confirm the commit.
+      if (reply && !(await api.confirms(readMembers(reply), key, isContent))) throw notGitHost(reply, remote)
+      return { url: joinUrl(urlPrefix ?? api.publicUrl, key) }
+    },
+    async remove(key, signal) {
+      const reply = await change(
+        key,
+        signal,
+        async found =>
+          found && { method: 'DELETE', body: JSON.stringify(api.commit(`Remove ${key}`, found)) },
+      )
+      if (reply === undefined) return
+      const isGone = api.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(key, signal))
+      if (!isGone) throw notGitHost(reply, remote)
+    },
+    exists: async (key, signal) => (await lookUp(key, signal)) !== undefined,
+    /** Checks the repository, the branch and the permissions of the token, without a commit. */
+    async check(signal) {
+      const ask = async (url: string, isRight: (members: Members) => boolean) => {
+        const reply = await send({ method: 'GET', url }, signal)
+        if (reply.status !== 200) throw explainReply(reply, remote)
+        const members = readMembers(reply)
+        if (!isRight(members)) throw notGitHost(reply, remote)
+        return members
+      }
+      const found = await ask(api.repoUrl, ({ id }) => typeof id === 'number')
+      const refuse = (reason: string, advice: string) => new Problem(`"${repo}" ${reason}`, { advice })
+      if (found['archived'] === true)
+        throw refuse('is archived and accepts no commits', 'Use another repository.')
+      if (membersOf(found['permissions'])['push'] === false)
+        throw refuse('is not writable for the owner of the token', 'Give it write access.')
+      if (found['empty'] === true || found['empty_repo'] === true) return // the first upload creates the branch
+      const { can_push, user_can_push } = await ask(api.branchUrl, ({ name }) => name === branch)
+      if (can_push === false || user_can_push === false)
+        throw refuse(
+          `does not allow the owner of the token to push to "${branch}"`,
+          'Give it push access, or use another branch.',
+        )
+    },
+  }
+}
+
+function messageOf(template: string, key: string): string {
+  const names: Record<string, string> = { '{key}': key, '{filename}': key.slice(key.lastIndexOf('/') + 1) }
+  return template.replace(/\{(?:key|filename)\}/g, placeholder => names[placeholder] ?? placeholder)
+}
+
+/**
+ * Returns the members of a JSON object in a response.
+ *
+ * @throws Problem if it is not JSON, for example a login page
+ */
+export function readMembers(reply: HttpReply): Members {
+  return membersOf(reply.json())
+}
