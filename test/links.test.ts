@@ -144,7 +144,7 @@ describe('a link that is redirected', () => {
     const env = { XDG_DATA_HOME: join(directory, 'data') }
     const run = (...args: string[]) => runCli(['history', ...args], { cwd: directory, env })
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-    expect(await run('--prune', '0', '--yes')).toMatchObject({ code: 0 })
+    expect(await run('prune', '0d', '--yes')).toMatchObject({ code: 0 })
     expect((await run()).stdout.trim().split('\n')).toEqual([expect.stringContaining('s3/a ')])
     expect((await look(link)).status).toBe(302)
   })

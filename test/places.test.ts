@@ -170,7 +170,7 @@ it('a file of the folder that a destination has by now went, since one of that n
   const app = await start({ A: { directory: 'y', ...EXPIRING } }, directory)
   await sweep(app)
   expect(existsSync(join(directory, 'y', 'a.txt'))).toBe(true)
-  expect((await cli(app, 'history', '--expired')).stdout).toContain('it was stored at file:')
+  expect((await cli(app, 'history', 'expired')).stdout).toContain('it was stored at file:')
   expect((await cli(app, 'remove', 'a.txt', '--yes')).stdout).toMatch(/^FAILED .*where no destination/)
 })
 

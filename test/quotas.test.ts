@@ -165,7 +165,7 @@ describe('a quota', () => {
     ])
   })
 
-  it('is printed by "history --quotas"', async () => {
+  it('is printed by "history quotas"', async () => {
     const directory = await makeDirectory()
     await writeFile(
       join(directory, 'upload-server.json'),
@@ -173,7 +173,7 @@ describe('a quota', () => {
     )
     const server = await spawnServer(['--port', '0'], { directory })
     await send(await server.url, named(2))
-    const history = await spawnServer(['history', '--quotas'], { directory })
+    const history = await spawnServer(['history', 'quotas'], { directory })
     await history.exit
     expect(history.lines.join('\n')).toMatch(/^\d{4}-\S+ 00:00:00 {2}1d {2}ci {2}2 files, 4 B$/)
   })

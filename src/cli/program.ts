@@ -42,6 +42,7 @@ export function createProgram(
       writeErr: text => terminal.note(withoutLogins(text).replace(/\n$/, '')),
     })
     .exitOverride()
+    .enablePositionalOptions() // What follows the name of a command is its own.
     .addHelpText('after', notes)
     .showHelpAfterError(`Try: ${name} --help`)
   for (const one of commands) addCommand(program, one, onCall)
@@ -66,7 +67,7 @@ function addCommand(parent: Command, described: Described, onCall: OnCall): void
     const option = toOption(key, flag)
     command.addOption(option).on(`option:${option.name()}`, text => typed.push([key, text ?? undefined]))
   }
-  if (commands.length > 0) command.enablePositionalOptions() // What follows the name of a command is its own.
+  if (commands.length > 0) command.enablePositionalOptions()
   for (const one of commands) addCommand(command, one, onCall)
   if (load === undefined) return
   // Misspelt commands arrive here as arguments.

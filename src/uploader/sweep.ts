@@ -216,6 +216,6 @@ function report(destination: string, tally: Tally, now: number, { info, warn, er
     const message = `Could not delete expired files at ${destination}: ${problem}`
     const details = { destination, failed, dueSince: new Date(dueAt).toISOString() }
     if (now - dueAt < PATIENCE_MS) warn(message, details)
-    else error(`${message} (expired for more than a week, see upload-server history --expired)`, details)
+    else error(`${message} (expired for more than a week, see upload-server history expired)`, details)
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { showMoment } from '../../src/cli/history/moments.ts'
 import type { HistoryEntry } from '../../src/store/contract.ts'
 import { postpone, takeDue } from '../../src/store/removals.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
@@ -22,6 +23,8 @@ beforeEach(async () => {
 
 /** What is remembered here is of no destination of the embedded default. */
 const history = (...args: string[]) => runCli(['history', '--all', ...args], { cwd })
+const expired = (...args: string[]) => runCli(['history', 'expired', ...args], { cwd })
+const prune = (...args: string[]) => runCli(['history', 'prune', ...args], { cwd })
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const openDatabase = () => closed(openSqlite(join(cwd, 'upload-server', 'store.db')))
@@ -47,8 +50,8 @@ it('says that there is nothing when nothing was uploaded', async () => {
 
 it.each([
   ['history'],
-  ['history', '--expired'],
-  ['history', '--prune', '0', '--yes'],
+  ['history', 'expired'],
+  ['history', 'prune', '0d', '--yes'],
   ['remove', 'a.png', '--yes'],
   ['remove', 'a.png', '--dry-run'],
   ['finalize'],
@@ -59,7 +62,7 @@ it.each([
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('There is no database at') })
 })
 
-it.each([[], ['--expired'], ['--quotas']])('reading changes no byte: %s', async (...args) => {
+it.each([[], ['expired'], ['quotas']])('reading changes no byte: %s', async (...args) => {
   await remember({})
   const path = join(cwd, 'upload-server', 'store.db')
   const before = await readFile(path)
@@ -69,7 +72,7 @@ it.each([[], ['--expired'], ['--quotas']])('reading changes no byte: %s', async 
   expect(await readFile(`${path}-wal`).catch(() => Buffer.of())).toHaveLength(0)
 })
 
-it('lists what was stored, newest first', async () => {
+it('lists what was stored, newest first, with local times', async () => {
   await remember(
     {
       ...{ time: Date.UTC(2026, 10, 21, 9, 5, 7), caller: 'proxy: alice', key: 'gone.png' },
@@ -81,13 +84,13 @@ it('lists what was stored, newest first', async () => {
     },
     { time: Date.UTC(2026, 10, 20) },
   )
-  expect(await history()).toEqual({
+  expect(await runBuilt(['history', '--all'], { cwd, env: { TZ: 'Asia/Kolkata' } })).toEqual({
     code: 0,
     stderr: '',
     stdout:
-      '2026-11-22 00:00:00  local/Default  5000000000  loopback      expires 2027-01-01 00:00:00  猫 😀.png  https://x.example/2026/cat.png\n' +
-      '2026-11-21 09:05:07  s3/blog              1234  proxy: alice  removed 2026-11-23 00:00:00  cat.png  https://x.example/2026/cat.png\n' +
-      '2026-11-20 00:00:00  s3/blog              1234  loopback      never expires                cat.png  https://x.example/2026/cat.png\n',
+      '2026-11-22 05:30:00  local/Default  5000000000  loopback      expires 2027-01-01 05:30:00  猫 😀.png  https://x.example/2026/cat.png\n' +
+      '2026-11-21 14:35:07  s3/blog              1234  proxy: alice  removed 2026-11-23 05:30:00  cat.png  https://x.example/2026/cat.png\n' +
+      '2026-11-20 05:30:00  s3/blog              1234  loopback      never expires                cat.png  https://x.example/2026/cat.png\n',
   })
 })
 
@@ -100,7 +103,9 @@ describe('lists only', () => {
     ['what has a text in its address', ['--search', 'dog.png'], ['dog']],
     ['what has % in its name', ['--search', '%'], []],
     ['these bytes', ['--sha256', sha256('dog')], ['dog']],
-    ['the last days', ['--days', '2'], ['new', 'other', 'dog']],
+    ['the last days', ['--since', '2d'], ['new', 'other', 'dog']],
+    ['what came before a while', ['--until', '12h'], ['dog', 'old']],
+    ['what came between', ['--since', '2d', '--until', '12h'], ['dog']],
     ['a name', ['--name', 'OTH'], ['other']],
     ['a link', ['--link', 'x/dog'], ['dog']],
     ['a caller', ['--caller', 'ALICE'], ['dog']],
@@ -108,7 +113,7 @@ describe('lists only', () => {
     ['what came since a day', ['--since', '2020-01-01'], ['new', 'other', 'dog', 'old']],
     ['the newest', ['--limit', '2'], ['new', 'other']],
     ['nothing', ['--limit', '0'], []],
-    ['what fits all of them', ['--destination', 's3', '--days', '2', '--limit', '1'], ['new']],
+    ['what fits all of them', ['--destination', 's3', '--since', '2d', '--limit', '1'], ['new']],
   ])('%s', async (_what, args, expected) => {
     const now = Date.now()
     await remember(
@@ -175,10 +180,10 @@ it.each([
   expect(JSON.parse((await history('--sha256', hash, '--json')).stdout)).toHaveLength(count)
 })
 
-describe('--prune', () => {
-  it.each(['0', '5'])('of %s days forgets nothing without --yes where nobody can be asked', async days => {
+describe('prune', () => {
+  it.each(['0d', '5d'])('of %s forgets nothing without --yes where nobody can be asked', async age => {
     await remember({ time: Date.now() - 9 * DAY_MS })
-    expect(await history('--prune', days)).toEqual({
+    expect(await prune(age, '--all')).toEqual({
       code: 1,
       stdout: '',
       stderr: 'Could not ask for confirmation without a terminal. Add --yes to delete the entries.\n',
@@ -192,19 +197,22 @@ describe('--prune', () => {
     ['--name', 'x'],
     ['--link', 'x'],
     ['--sha256', '62c8'],
-    ['--days', '1'],
     ['--since', '7d'],
+    ['--until', '7d'],
     ['--limit', '1'],
     ['--json'],
-    ['--expired'],
-    ['--quotas'],
   ])('deletes nothing instead of everything because it ignores %s', async (...filter) => {
     await remember({ time: Date.now() - 9 * DAY_MS })
-    const { code, stderr } = await history('--prune', '0', ...filter, '--yes')
-    expect(stderr).toBe(
-      `${filter[0]} cannot be used with --prune, which accepts only: --destination, --all, --yes.\n`,
-    )
-    expect(code).toBe(1)
+    const after = await prune('0d', '--all', ...filter, '--yes')
+    expect(after).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`error: unknown option '${filter[0]}'`),
+    })
+    const before = await history(...filter, 'prune', '0d', '--all', '--yes')
+    expect(before).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^--[\w-]+ must be written after "prune"\.$/m),
+    })
     expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
   })
 
@@ -218,12 +226,12 @@ describe('--prune', () => {
       { origin: 'b', time: now - 40 * DAY_MS },
       { origin: 'c', time: now - 29 * DAY_MS },
     )
-    expect(await history('--prune', '30', '--yes')).toEqual({
+    expect(await prune('30d', '--all', '--yes')).toEqual({
       code: 0,
       stdout: '',
-      stderr: 'Deleted 2 entries older than 30 days from the history. The files are kept.\n',
+      stderr: 'Deleted 2 entries older than 30d from the history. The files are kept.\n',
     })
-    expect(await history('--prune', '29', '--yes')).toMatchObject({
+    expect(await prune('29d', '--all', '--yes')).toMatchObject({
       stderr: expect.stringMatching(/^Deleted 1 entry older/),
     })
     expect(JSON.parse((await history('--json')).stdout)).toEqual([])
@@ -251,19 +259,23 @@ it('of the built program knows what a running server and the command line have s
 })
 
 it.each([
-  [['--days', 'x'], /whole number/],
   [['--limit', '-1'], /whole number/],
-  [['--prune', ''], /whole number/],
   [['--sha256', '62c'], /4 to 64 hexadecimal digits/],
   [['--sha256', 'cat.png'], /4 to 64 hexadecimal digits/],
-  [['--since', 'yesterday'], /Must be a time such as/],
-  [['--expired', '--caller', 'nobody'], /^--caller cannot be used with --expired/],
-  [['--quotas', '--caller', 'nobody'], /^--(?:all|caller) cannot be used with --quotas/],
-  [['--yes'], /^--yes requires --prune/],
-  [['--prune', '1', '--yes', '--destination', 's3'], /provider\/configName/],
+  [['--since', 'tomorrow'], /Must be a time such as/],
+  [['--until', '2026-02-30'], /Must be a time such as/],
   [['--unknown'], /unknown option/],
+  [['--yes'], /unknown option/],
+  [['expird'], /unknown command 'expird'.*"expired"/],
+  [['--caller', 'x', 'quotas'], /^--caller must be written after "quotas"/],
+  [['expired', '--caller', 'nobody'], /unknown option '--caller'/],
+  [['quotas', '--all'], /unknown option '--all'/],
+  [['prune'], /missing required argument 'age'/],
+  [['prune', ''], /^"" is not an age such as/],
+  [['prune', '365', '--yes'], /^"365" is not an age such as/], // It would be taken for seconds elsewhere.
+  [['prune', '1d', '--all', '--yes', '--destination', 's3'], /provider\/configName/],
 ])('refuses %j', async (args, message) => {
-  expect(await history(...args)).toMatchObject({
+  expect(await runCli(['history', ...args], { cwd })).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(message),
@@ -293,9 +305,9 @@ describe('a store that configurations share', () => {
   it('forgets their own entries alone, or those of one destination', async () => {
     const time = Date.now() - 9 * DAY_MS
     await remember({ time }, { time, destination: 's3/other' }, { time, destination: 'local/Default' })
-    const own = await runCli(['history', '--prune', '5', '--yes'], { cwd })
+    const own = await prune('5d', '--yes')
     expect(own.stderr).toMatch(/^Deleted 1 entry older/)
-    expect((await history('--prune', '5', '--yes', '--destination', 's3/other')).stderr).toMatch(
+    expect((await prune('5d', '--all', '--yes', '--destination', 's3/other')).stderr).toMatch(
       /^Deleted 1 entry older/,
     )
     expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/blog' }])
@@ -305,21 +317,21 @@ describe('a store that configurations share', () => {
     const time = Date.now() - 9 * DAY_MS
     const url = 'https://up.example/links/s3/drafts/2026/cat.png'
     await remember({ time }, { time, url, destination: 's3/drafts' })
-    expect((await history('--prune', '5', '--yes')).stderr).toMatch(/^Deleted 1 entry older/)
+    expect((await prune('5d', '--all', '--yes')).stderr).toMatch(/^Deleted 1 entry older/)
     expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/drafts' }])
   })
 
   it('tells with --all what should be gone elsewhere, and without it that there is something', async () => {
     await remember({ key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) })
-    const own = await runCli(['history', '--expired'], { cwd })
+    const own = await expired()
     expect(own).toMatchObject({
       code: 0,
       stdout: '',
       stderr: expect.stringContaining('Other destinations have some: add --all'),
     })
-    expect((await history('--expired')).stdout).toContain('s3/blog  late.png')
-    expect((await history('--expired', '--destination', 's3/blog')).stdout).toContain('late.png')
-    const other = await history('--expired', '--destination', 's3/other')
+    expect((await expired('--all')).stdout).toContain('s3/blog  late.png')
+    expect((await expired('--all', '--destination', 's3/blog')).stdout).toContain('late.png')
+    const other = await expired('--all', '--destination', 's3/other')
     expect(other).toMatchObject({ stdout: '', stderr: 'No expired files are left.\n' })
   })
 
@@ -336,11 +348,11 @@ describe('a store that configurations share', () => {
           process.execPath,
           BIN,
           'history',
+          'prune',
+          '5d',
           '--all',
-          '--prune',
-          '5',
         ],
-        [['Delete 2 entries older than 5 days from the history?', answer]],
+        [['Delete 2 entries older than 5d from the history?', answer]],
         cwd,
       )
     expect((await asked('n')).exitCode).toBe(1)
@@ -350,10 +362,10 @@ describe('a store that configurations share', () => {
   })
 })
 
-it.each([['--expired'], ['--prune', '0', '--yes'], []])(
+it.each([['expired'], ['prune', '0d', '--yes'], []])(
   'a mistyped destination is no empty one: %j',
   async (...args) => {
-    const { code, stderr } = await runCli(['history', '--destination', 'locl', ...args], { cwd })
+    const { code, stderr } = await runCli(['history', ...args, '--destination', 'locl'], { cwd })
     expect(stderr).toBe(
       '"locl" is not a destination of this configuration. Add --all to search other destinations, too.\n',
     )
@@ -361,7 +373,7 @@ it.each([['--expired'], ['--prune', '0', '--yes'], []])(
   },
 )
 
-it('--expired tells what should be gone, and why it is not', async () => {
+it('expired tells what should be gone, and why it is not', async () => {
   await remember(
     { destination: 'local/Default', key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) },
     { destination: 'local/Default', key: 'soon.png', expiresAt: Date.now() + DAY_MS },
@@ -370,7 +382,9 @@ it('--expired tells what should be gone, and why it is not', async () => {
   const wanted = { owner: 'me', among: ['local/Default'], now: Date.now(), limit: 1, longestPauseMs: DAY_MS }
   const [late] = await takeDue(database, wanted)
   await postpone(database, 'me', late!.name, { retryAt: Date.now() + DAY_MS, problem: 'it is down' })
-  const { stdout } = await history('--expired')
-  expect(stdout).toBe('due 2026-01-01 00:00:00  local/Default  late.png  1 attempts failed: it is down\n')
-  expect(JSON.parse((await history('--expired', '--json')).stdout)).toMatchObject([{ problem: 'it is down' }])
+  const { stdout } = await expired()
+  expect(stdout).toBe(
+    `due ${showMoment(Date.UTC(2026, 0, 1))}  local/Default  late.png  1 attempts failed: it is down\n`,
+  )
+  expect(JSON.parse((await expired('--json')).stdout)).toMatchObject([{ problem: 'it is down' }])
 })

@@ -82,7 +82,7 @@ it('a file that is there for a week after its time is an error', async () => {
   sweeper.start()
   await expect
     .poll(() => told)
-    .toMatchObject([{ level: 'error', message: expect.stringContaining('--expired') }])
+    .toMatchObject([{ level: 'error', message: expect.stringContaining('history expired') }])
 })
 
 it('a destination that fails again and again holds up no other one', async () => {

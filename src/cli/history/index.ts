@@ -1,6 +1,6 @@
-import { readDuration, readTime } from '../../times.ts'
-import { defineCommand, type Flags } from '../define.ts'
+import { defineCommand, type Flag, type Flags } from '../define.ts'
 import { config, count, destination, grouped, text } from '../flags.ts'
+import { readMoment } from './moments.ts'
 
 const hash = {
   shown: 'hash',
@@ -11,23 +11,26 @@ const hash = {
 }
 
 /** Milliseconds since the epoch. */
-const time = {
+const moment = {
   shown: 'when',
   read(typed: string): number {
-    const ago = readDuration(typed) || undefined
-    const at =
-      ago === undefined ? readTime(typed.length === 10 ? `${typed}T00:00:00Z` : typed) : Date.now() - ago
+    const at = readMoment(typed, Date.now())
     if (at === undefined)
-      throw new Error('Must be a time such as 12h, 7d, 2026-11-01 or 2026-11-01T18:00:00Z.')
+      throw new Error('Must be a time such as 12h, yesterday, 2026-11-01 or 2026-11-01T18:00:00Z.')
     return at
   },
 }
 
-const days = { ...count, shown: 'days' }
-
-const filters = {
+const where = {
   destination: { about: 'only this destination: "provider" or "provider/configName"', value: destination },
   all: { about: 'include destinations that are not in the configuration' },
+} as const satisfies Flags
+
+const limit = { about: 'maximum number of entries (default: 100)', value: count } as const satisfies Flag
+const json = { about: 'print JSON' } as const satisfies Flag
+
+const filters = {
+  ...where,
   search: { about: 'only files whose name or URL contains this text', value: text('text') },
   name: { about: 'only files whose name contains this text', value: text('text') },
   link: { about: 'only files whose URL contains this text', value: text('text') },
@@ -36,42 +39,68 @@ const filters = {
     about: 'only files with this SHA-256 hash, or with one that begins with it',
     value: hash,
   },
-  days: { about: 'only files of the last n days', value: count },
   since: {
-    about: 'only files uploaded since: 12h, 7d, 2026-11-01, or an RFC 3339 timestamp',
-    value: time,
+    about: 'only files uploaded since: 12h, 7d, today, yesterday, 2026-11-01, or an RFC 3339 timestamp',
+    value: moment,
   },
-} as const satisfies Flags
-
-const output = {
-  limit: { about: 'maximum number of entries (default: 100)', value: count },
-  json: { about: 'print JSON' },
-} as const satisfies Flags
-
-const others = {
-  expired: { about: 'list expired files that have not been deleted yet, with the reason' },
-  quotas: { about: 'list what clients have used of their quotas in the current windows' },
-  prune: { about: 'delete history entries older than this; the files are kept', value: days },
-  yes: { about: 'with --prune: do not ask for confirmation', needs: 'prune' },
+  until: { about: 'only files uploaded before, in the same formats', value: moment },
 } as const satisfies Flags
 
 export const flags = {
   config,
   ...grouped('Filters', filters),
-  ...grouped('Output', output),
-  ...grouped('Other lists and actions', others),
+  ...grouped('Output', { limit, json }),
 } as const satisfies Flags
+
+export const quotasFlags = { config, json } as const satisfies Flags
+
+const quotas = defineCommand({
+  name: 'quotas',
+  about: 'list what clients have used of their quotas in the current windows',
+  flags: quotasFlags,
+  examples: [['upload-server history quotas'], ['upload-server history quotas --json']],
+  load: async () => ({ run: (await import('./run.ts')).listQuotas }),
+})
+
+export const expiredFlags = { config, ...where, limit, json } as const satisfies Flags
+
+const expired = defineCommand({
+  name: 'expired',
+  about: 'list expired files that have not been deleted yet, with the reason',
+  flags: expiredFlags,
+  examples: [['upload-server history expired'], ['upload-server history expired --destination s3/ci --json']],
+  load: async () => ({ run: (await import('./run.ts')).listExpired }),
+})
+
+export const pruneFlags = {
+  config,
+  ...where,
+  yes: { about: 'do not ask for confirmation' },
+} as const satisfies Flags
+
+const prune = defineCommand({
+  name: 'prune',
+  about: 'delete old entries of the history; the files are kept',
+  arg: { spelling: '<age>', about: 'delete entries that are older: 12h, 365d' },
+  flags: pruneFlags,
+  examples: [
+    ['upload-server history prune 365d'],
+    ['upload-server history prune 90d --destination s3/ci --yes'],
+  ],
+  load: async () => ({ run: (await import('./run.ts')).prune }),
+})
 
 export const history = defineCommand({
   name: 'history',
   about: 'list uploaded files, newest first',
   flags,
   examples: [
-    ['upload-server history --days 7 --search screenshot'],
-    ['upload-server history --caller alice --since 2026-11-01 --json'],
-    ['upload-server history --prune 365 --destination s3/ci --yes'],
+    ['upload-server history --since yesterday --search screenshot'],
+    ['upload-server history --caller alice --since 2026-11-01 --until 2026-11-08 --json'],
+    ['upload-server history quotas'],
   ],
-  notes: `Times are in UTC. --search, --name, --link and --caller are case-insensitive. Of the filters, --prune and --expired accept only
---destination and --all.`,
+  notes: `Times are in the local time zone, in JSON in UTC. A date begins at midnight. --search, --name, --link and --caller are
+case-insensitive.`,
+  commands: [quotas, expired, prune],
   load: () => import('./run.ts'),
 })
