@@ -52,12 +52,6 @@ export const config = {
   value: file,
 } as const satisfies Flag
 
-/** For commands that also look in the working directory. */
-export const configHere = {
-  ...config,
-  about: 'configuration file (default: ./upload-server.json, else the one in your configuration folder)',
-} as const satisfies Flag
-
 /** The flags that choose a destination, in both spellings: see `readChoice`. */
 export const choice = {
   destination: {

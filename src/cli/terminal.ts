@@ -18,8 +18,6 @@ export interface Terminal extends Context {
   print(line: string): void
   /** Prints a result made of parts, which are styled if standard output is a terminal with colours. */
   printParts(parts: readonly Styled[]): void
-  /** Prints a line on standard error, unless the same line was printed before. */
-  noteOnce(line: string): void
   /** Aborted on Ctrl-C and similar signals. Without a call, these signals end the process immediately. */
   untilInterrupted(): AbortSignal
 }
@@ -43,7 +41,6 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
   const { env, platform, stdout, stderr } = host
   const print = (line: string) => void stdout.write(`${line}\n`)
   const note = (line: string) => void stderr.write(`${plain(line)}\n`)
-  const noted = new Set<string>()
   const isColoured = stdout.isTTY === true && showsColours()
   const paint = (part: Styled) => {
     if (typeof part === 'string') return plain(part)
@@ -66,10 +63,6 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
     print: line => print(plain(line)),
     printParts: parts => print(parts.map(paint).join('')),
     note,
-    noteOnce(line) {
-      if (!noted.has(line)) note(line)
-      noted.add(line)
-    },
     maskInJobLog(secret) {
       // A workflow command of GitHub. The runner reads both outputs, and does not show the line.
       if (env['GITHUB_ACTIONS'] === 'true') stderr.write(`::add-mask::${secret.replaceAll('%', '%25')}\n`)

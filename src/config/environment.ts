@@ -26,31 +26,22 @@ const PREFIX = 'UPLOAD_SERVER__'
 const OF_KUBERNETES = /^UPLOAD_SERVER_(?:SERVICE_(?:HOST|PORT)|PORT_\d)/
 const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
 
-/** Environment variables, and the `.env` files that some of them come from. */
+/** The variables of the environment, and those that only a `.env` file has. */
 export interface Variables {
   readonly env: Environment
-  readonly files: readonly string[]
-  /** The file of each variable that comes from one. */
-  readonly from: Readonly<Record<string, string>>
+  /** The `.env` file, if there is one. */
+  readonly file?: string
+  /** Names of the variables that come from the file. */
+  readonly added: ReadonlySet<string>
 }
 
-/** Adds the variables of the `.env` file of a directory, if it has one. Existing variables win. */
-export async function withDotenv(before: Variables, directory: string): Promise<Variables> {
+/** Adds the variables of the `.env` file of a directory, if it has one. Those of the environment win. */
+export async function withDotenv(env: Environment, directory: string): Promise<Variables> {
   const file = join(directory, '.env')
   const found = await readDotenv(file)
-  return found === undefined ? before : withVariables(before, file, found)
-}
-
-/** Adds the variables of a file. Existing variables win. */
-export function withVariables(before: Variables, file: string, found: Environment): Variables {
-  const from = Object.fromEntries(
-    Object.keys(found).flatMap(name => (name in before.env ? [] : [[name, file]])),
-  )
-  return {
-    env: { ...found, ...before.env },
-    files: [...before.files, file],
-    from: { ...before.from, ...from },
-  }
+  if (found === undefined) return { env, added: new Set() }
+  const added = new Set(Object.keys(found).filter(name => !(name in env)))
+  return { env: { ...found, ...env }, file, added }
 }
 
 /** @returns undefined if the file does not exist */
@@ -97,10 +88,10 @@ export function findSettings(env: Environment, note: (sentence: string) => void)
 }
 
 /** Whether a variable has the prefix of our settings. */
-export const isOurs = (variable: string) => variable.toUpperCase().startsWith('UPLOAD_SERVER_')
+const isOurs = (variable: string) => variable.toUpperCase().startsWith('UPLOAD_SERVER_')
 
 /** The path of the setting that a variable sets; undefined if its name is not one of ours. */
-export function pathOf(variable: string): string[] | undefined {
+function pathOf(variable: string): string[] | undefined {
   const name = variable.toUpperCase()
   const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
   return path?.split('__')

@@ -1,59 +1,50 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ParseError } from 'jsonc-parser'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { OnProblem } from './interpolate.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
-import { isPlainFile, LOCAL_CONFIG_FILE, type Origin, TRUST_OPTION } from './trust.ts'
 
 /** A configuration file that was found but not parsed yet. */
 export interface ConfigFile {
   readonly path: string
   readonly text: string
-  readonly origin: Origin
 }
 
 /** What decides where the file is looked for. */
 export interface WhereToLook extends PathContext {
   /** The file of `--config`, or of a configuration that is reloaded. */
   file?: string | undefined
-  /** How that file was found. Default: `named`. */
-  origin?: Origin | undefined
-  /** Whether to look in the working directory, which is not trusted. Default: false. */
-  looksHere?: boolean
 }
 
 /**
- * Finds the configuration file: that of `--config`, of `UPLOAD_SERVER_CONFIG`, `./upload-server.json` (if `looksHere`), or
- * the one in the user's configuration directory.
+ * Finds the configuration file: that of `--config`, of `UPLOAD_SERVER_CONFIG`, or the one in the user's configuration
+ * directory. The working directory is not searched, because it may be a repository or a vault that somebody else made.
  *
  * @returns undefined if there is none
  * @throws Error if a named file does not exist, or if a file exists but can't be read
  */
 export function findConfigFile(where: WhereToLook): ConfigFile | undefined {
-  const { cwd, env, file, origin = 'named' } = where
-  const wanted = file ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
-  if (wanted !== undefined) return readConfig(resolveLocalPath(wanted, cwd), origin)
-  const here = { path: join(cwd, LOCAL_CONFIG_FILE), origin: 'here' } as const
-  const user = { path: userConfigFile(where), origin: 'user' } as const
-  for (const { path, origin } of where.looksHere ? [here, user] : [user]) {
-    try {
-      return readConfig(path, origin)
-    } catch (error) {
-      if (!(error instanceof UnreadableError && error.missing)) throw error
-    }
+  const named = nameOf(where)
+  if (named !== undefined) return readConfig(resolveLocalPath(named, where.cwd))
+  try {
+    return readConfig(userConfigFile(where))
+  } catch (error) {
+    if (error instanceof UnreadableError && error.missing) return undefined
+    throw error
   }
-  return undefined
 }
 
-function readConfig(path: string, origin: Origin): ConfigFile {
-  const isOdd = origin === 'here' && existsSync(path) && !statSync(path).isDirectory()
-  if (isOdd && !isPlainFile(path, join(path, '..')))
-    throw new Error(
-      `${path} was ignored, because it is a link to a file outside the working directory, or not a regular file. If you trust it, start with ${TRUST_OPTION}.`,
-    )
-  return { path, text: readText(path), origin }
+/** The file that the user named. */
+const nameOf = ({ file, env }: WhereToLook) => file ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
+
+const readConfig = (path: string): ConfigFile => ({ path, text: readText(path) })
+
+/** Tells a user who named no file that the one in the working directory is not used. */
+export function noteUnused(where: WhereToLook, note: (line: string) => void): void {
+  if (nameOf(where) === undefined && existsSync(join(where.cwd, 'upload-server.json')))
+    note('./upload-server.json is not used. Start with --config upload-server.json to use it.')
 }
 
 const REASONS: Record<string, string> = {

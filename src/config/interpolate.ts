@@ -2,15 +2,12 @@ import { readFileSync } from 'node:fs'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import { resolveLocalPath } from './paths.ts'
-import { isPlainFile, TRUST_OPTION } from './trust.ts'
 
 export interface Interpolation {
   value: unknown
   /** The files that were inserted. */
   files: string[]
 }
-
-const elsewhere = `a configuration that was only found in the working directory gets no values from outside of it. If you trust it, start with ${TRUST_OPTION}`
 
 /** Is called for each error, with the path of the option. */
 export type OnProblem = (path: string, message: string) => void
@@ -20,14 +17,12 @@ export type OnProblem = (path: string, message: string) => void
  * line break) in every string of a configuration. `$${` is a literal `${`.
  *
  * @param base directory that relative file paths start at
- * @param isUntrusted whether the configuration is not trusted, so that it may read nothing outside of `base`
  */
 export function interpolate(
   value: unknown,
   env: Readonly<Record<string, string | undefined>>,
   base: string,
   report: OnProblem,
-  isUntrusted = false,
 ): Interpolation {
   const files: string[] = []
 
@@ -44,22 +39,13 @@ export function interpolate(
         return whole
       }
       const found = Object.hasOwn(env, name) ? env[name] : undefined
-      if (found === undefined && isUntrusted)
-        report(
-          path,
-          `the variable ${name} is not set in the .env file next to the configuration; ${elsewhere}`,
-        )
-      else if (found === undefined) report(path, `the environment variable ${name} is not set`)
+      if (found === undefined) report(path, `the environment variable ${name} is not set`)
       return found ?? whole
     })
   }
 
   function readValue(name: string, path: string): string | undefined {
     const file = resolveLocalPath(name, base)
-    if (isUntrusted && !isPlainFile(file, base)) {
-      report(path, `the file "${name}" is not below the folder of the configuration; ${elsewhere}`)
-      return undefined
-    }
     try {
       const text = decodeText(readFileSync(file)).replace(/\r?\n$/, '')
       files.push(file)

@@ -115,7 +115,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     ownPaths: [
       ...new Set([
         ...files,
-        ...raw.nearby,
+        ...raw.places,
         ...plugins.folders,
         databasePathOf({ settings, dataDirectory }),
         knownHosts(dataDirectory).kept,

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
@@ -6,18 +5,7 @@ import { listProxyVariables } from '../http/proxy/environment.ts'
 import { membersOf } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
-import {
-  applySettings,
-  type Environment,
-  findSettings,
-  type GivenSetting,
-  isOurs,
-  pathOf,
-  readDotenv,
-  type Variables,
-  withDotenv,
-  withVariables,
-} from './environment.ts'
+import { applySettings, findSettings, type GivenSetting, type Variables, withDotenv } from './environment.ts'
 import { type ConfigFile, findConfigFile, parseJson, type WhereToLook } from './file.ts'
 import type { Import } from './import.ts'
 import { interpolate, type OnProblem } from './interpolate.ts'
@@ -28,16 +16,7 @@ import { isPicGoConfig } from './picgo/recognise.ts'
 import { loadPlugins, type Plugins } from './plugins.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 import { configSchema } from './schema.ts'
-import { createLocator, flagSources, type Sources } from './sources.ts'
-import {
-  findCode,
-  isPlainFile,
-  isSameFolder,
-  LOCAL_CONFIG_FILE,
-  type Origin,
-  setsCode,
-  TRUST_OPTION,
-} from './trust.ts'
+import { flagSources, type Sources } from './sources.ts'
 
 /** An error in a configuration. */
 export interface Problem {
@@ -74,8 +53,6 @@ export type Flags = Record<string, Record<string, unknown>>
 
 export interface LoadOptions extends WhereToLook {
   flags?: Flags
-  /** Gets a line that lists the files in the working directory that are ignored. */
-  noteOnce?(line: string): void
   /** Whether plugins are loaded, which runs their code. Default: true. */
   loadsPlugins?: boolean
 }
@@ -84,8 +61,6 @@ export interface LoadOptions extends WhereToLook {
 export interface RawConfig {
   value: Json
   file: string | undefined
-  /** How the file was found. */
-  origin: Origin | undefined
   /** Directory that relative paths start at. */
   base: string
   /** Directory from which plugins are resolved and in which programs are started. */
@@ -94,8 +69,8 @@ export interface RawConfig {
   dataDirectory: string
   /** Every file that was read. */
   files: string[]
-  /** Configuration files that the working directory may contain, used or not. */
-  nearby: string[]
+  /** Files that a reload would read: the configuration and the `.env` next to it, whether they exist or not. */
+  places: string[]
   notes: string[]
   /** Its plugins, if they were loaded to apply settings of the environment. */
   plugins?: Plugins | undefined
@@ -118,10 +93,13 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
   } catch (error) {
     throw new ConfigError(undefined, [{ path: '', message: messageOf(error) }])
   }
-  const isUntrusted = found?.origin === 'here'
-  const base = found ? dirname(found.path) : options.cwd
-  const codeBase = found && !isUntrusted ? base : dirname(userConfigFile(options))
-  const { env, files, from, nearby } = await readVariables(options, found)
+  const place = found?.path ?? userConfigFile(options)
+  const codeBase = dirname(place)
+  const base = found ? codeBase : options.cwd
+  const variables: Variables = found
+    ? await withDotenv(options.env, codeBase)
+    : { env: options.env, added: new Set() }
+  const { env } = variables
 
   let value: unknown = {}
   let notes: string[] = []
@@ -140,21 +118,9 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
       notes = imported.notes
     }
   }
-  if (found && isUntrusted) {
-    const code = findCode(value)
-    const { text } = found
-    if (code.length > 0) throw new ConfigError(found.path, code, await createLocator({ text, given: [] }))
-  }
-  const filled = interpolate(value, isUntrusted ? nearby : env, base, report, isUntrusted)
+  const filled = interpolate(value, env, base, report)
   value = filled.value
   const given = findSettings(env, note => notes.push(note))
-  if (isUntrusted)
-    for (const { variable, path } of given)
-      if (path[0]?.toLowerCase() === 'providers' && from[variable] === undefined)
-        report(
-          variable,
-          `is not used with a configuration that was only found in the working directory, because that file would decide where its value is sent. If you trust it, start with ${TRUST_OPTION}`,
-        )
   let plugins: Plugins | undefined
   if (given.length > 0) {
     const types = given.flatMap(({ path: [section, type = ''] }) =>
@@ -184,12 +150,11 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
   return {
     value: applyFlags(membersOf(value), options.flags ?? {}),
     file: found?.path,
-    origin: found?.origin,
     base,
     codeBase,
     dataDirectory: userDataDirectory(options),
-    files: [...(found ? [found.path] : []), ...files, ...filled.files],
-    nearby: [LOCAL_CONFIG_FILE, '.env'].map(name => join(options.cwd, name)),
+    files: [found?.path ?? [], variables.file ?? [], filled.files].flat(),
+    places: [place, join(codeBase, '.env')],
     notes,
     plugins,
     secrets: listProxyVariables(env).flatMap(secretsOfProxy),
@@ -197,56 +162,9 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
     sources: {
       text: found?.text,
       moved: imported && movesOf(imported.places),
-      given: [...flagSources(options.flags ?? {}), ...given.flatMap(one => variableSources(one, from))],
+      given: [...flagSources(options.flags ?? {}), ...given.flatMap(one => variableSources(one, variables))],
     },
   }
-}
-
-/**
- * Reads the environment and `.env` files: the one next to the configuration, if the user named that or owns it, and the
- * trusted part of the one in the working directory.
- */
-async function readVariables(
-  options: LoadOptions,
-  found: ConfigFile | undefined,
-): Promise<Variables & { nearby: Environment }> {
-  const { cwd, looksHere = false, noteOnce = () => {} } = options
-  const isHere = found === undefined || isSameFolder(dirname(found.path), cwd)
-  let variables: Variables = { env: options.env, files: [], from: {} }
-  if (found && (found.origin === 'user' || !isHere))
-    variables = await withDotenv(variables, dirname(found.path))
-  const unused =
-    looksHere || found?.origin === 'named' || !existsSync(join(cwd, LOCAL_CONFIG_FILE))
-      ? []
-      : [LOCAL_CONFIG_FILE]
-  const file = join(cwd, '.env')
-  let nearby: Environment = {}
-  if (!variables.files.includes(file) && isPlainFile(file, cwd)) {
-    const isRead = looksHere || (found?.origin === 'named' && isHere)
-    const unreadable = (error: Error) => {
-      if (isRead) throw error
-    }
-    const all = Object.entries((await readDotenv(file).catch(unreadable)) ?? {})
-    const takes = (name: string) => isRead && (!isOurs(name) || (isHere && maySet(name)))
-    nearby = Object.fromEntries(all.filter(([name]) => takes(name)))
-    if (isRead) variables = withVariables(variables, file, nearby)
-    const isWanted = (name: string) =>
-      isOurs(name) || (found?.text.includes(`\${${name}}`) && options.env[name] === undefined)
-    const left = all.flatMap(([name]) => (!takes(name) && isWanted(name) ? [name] : []))
-    if (left.length > 0) unused.push(`.env (${left.join(', ')})`)
-  }
-  if (unused.length > 0) noteOnce(describeUnused(unused, options))
-  return { ...variables, nearby }
-}
-
-/** A `.env` file that may be somebody else's must not set the configuration file, or anything that runs code. */
-const maySet = (name: string) =>
-  name.toUpperCase() !== 'UPLOAD_SERVER_CONFIG' && !setsCode(pathOf(name) ?? [])
-
-function describeUnused(unused: readonly string[], options: LoadOptions): string {
-  const way =
-    unused[0] === LOCAL_CONFIG_FILE ? `add ${TRUST_OPTION}` : `move it next to ${userConfigFile(options)}`
-  return `Ignored ${unused.join(', ')}, because this folder is not trusted. If you trust it, ${way}.`
 }
 
 /** Paths of our settings in a file of PicGo. Of several, the first that the file has is used. */
@@ -268,8 +186,11 @@ function movesOf(places: Import['places']): Sources['moved'] {
 }
 
 /** The variable as the location of its setting, and the `.env` file as the location of the variable. */
-function variableSources({ variable, path }: GivenSetting, from: Variables['from']): Sources['given'] {
-  const file = from[variable]
+function variableSources(
+  { variable, path }: GivenSetting,
+  { added, file: dotenv }: Variables,
+): Sources['given'] {
+  const file = added.has(variable) ? dotenv : undefined
   const name = file === undefined ? variable : `${variable} in ${file}`
   return [{ path: path.join('.'), name }, ...(file === undefined ? [] : [{ path: variable, name: file }])]
 }

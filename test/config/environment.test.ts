@@ -3,13 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import {
-  applySettings,
-  type Environment,
-  findSettings,
-  type Variables,
-  withDotenv,
-} from '../../src/config/environment.ts'
+import { applySettings, type Environment, findSettings, withDotenv } from '../../src/config/environment.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
@@ -377,23 +371,23 @@ describe('what is wrong in a variable', () => {
 })
 
 describe('withDotenv', () => {
-  it('reads the files of all directories; the environment wins, then the first directory', async () => {
-    const [first, second] = [await makeDirectory(), await makeDirectory()]
-    await writeFile(join(first, '.env'), '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
-    await writeFile(join(second, '.env'), 'A=2\nB=2\nC=2\nD=2\n')
-    let read: Variables = { env: { A: '0', EMPTY: '' }, files: [], from: {} }
-    for (const directory of [first, second, first]) read = await withDotenv(read, directory)
-    const { env, files } = read
-    expect(env).toEqual({ A: '0', B: '1 1', C: '1', D: '2', EMPTY: '' })
-    expect(new Set(files)).toEqual(new Set([join(first, '.env'), join(second, '.env')]))
+  it('reads the file; the environment wins', async () => {
+    const directory = await makeDirectory()
+    const file = join(directory, '.env')
+    await writeFile(file, '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
+    expect(await withDotenv({ A: '0', EMPTY: '' }, directory)).toEqual({
+      env: { A: '0', B: '1 1', C: '1', EMPTY: '' },
+      file,
+      added: new Set(['B', 'C']),
+    })
   })
 
   it('is not bothered by a missing file, or by a folder of that name', async () => {
     const [without, withFolder] = [await makeDirectory(), await makeDirectory()]
     await mkdir(join(withFolder, '.env'))
     await writeFile(join(without, 'file'), '')
-    const before = { env: { A: '0' }, files: [], from: {} }
+    const env = { A: '0' }
     for (const directory of [without, withFolder, join(without, 'absent'), join(without, 'file')])
-      expect(await withDotenv(before, directory)).toEqual(before)
+      expect(await withDotenv(env, directory)).toEqual({ env, added: new Set() })
   })
 })

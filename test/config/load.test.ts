@@ -12,7 +12,11 @@ interface Machine {
   cwd: string
   /** Writes a file below the working directory and gives its path. */
   write(name: string, content: unknown): Promise<string>
-  load(options?: { file?: string; env?: Record<string, string>; flags?: Flags }): Promise<LoadedConfig>
+  load(options?: {
+    file?: string | undefined
+    env?: Record<string, string>
+    flags?: Flags
+  }): Promise<LoadedConfig>
 }
 
 /** A working directory without anything, and the user's directories beside it. */
@@ -36,7 +40,6 @@ async function makeMachine(): Promise<Machine> {
         env: { XDG_CONFIG_HOME: join(root, 'config'), XDG_DATA_HOME: join(root, 'data'), ...env },
         platform: 'linux',
         cwd,
-        looksHere: true,
         ...options,
       }),
   }
@@ -71,23 +74,24 @@ const PROVIDERS = { local: { Default: LOCAL } }
 const portOf = (port: number) => ({ server: { port } })
 
 describe('the file is looked for', () => {
-  it('as --config, UPLOAD_SERVER_CONFIG, ./upload-server.json and in the configuration directory, in this order', async () => {
+  it('as --config, UPLOAD_SERVER_CONFIG and in the configuration directory, in this order, not in the working directory', async () => {
     const { load, write, cwd } = await makeMachine()
-    const env = { UPLOAD_SERVER_CONFIG: 'by-env.json' }
-    const user = await write('../config/upload-server/config.json', portOf(4))
+    const env = { UPLOAD_SERVER_CONFIG: 'env/by-env.json' }
+    await write('upload-server.json', portOf(4))
+    await write('.env', 'UPLOAD_SERVER_PORT=5')
     const inUse = async (options?: Parameters<Machine['load']>[0]) => {
       const { file, settings } = await load(options)
       return [file, settings.server.port]
     }
-    expect(await inUse()).toEqual([user, 4])
-    const local = await write('upload-server.json', portOf(3))
-    expect(await inUse()).toEqual([local, 3])
-    const byEnv = await write('by-env.json', portOf(2))
+    expect(await inUse()).toEqual([undefined, 36677])
+    const user = await write('../config/upload-server/config.json', portOf(3))
+    expect(await inUse()).toEqual([user, 3])
+    const byEnv = await write('env/by-env.json', portOf(2))
     expect(await inUse({ env })).toEqual([byEnv, 2])
     const byFlag = await write('sub/by-flag.json', portOf(1))
     expect(await inUse({ env, file: 'sub/by-flag.json' })).toEqual([byFlag, 1])
     expect(await inUse({ env: { UPLOAD_SERVER_CONFIG: byFlag } })).toEqual([byFlag, 1])
-    expect(await inUse({ env: { UPLOAD_SERVER_CONFIG: '' } })).toEqual([local, 3])
+    expect(await inUse({ env: { UPLOAD_SERVER_CONFIG: '' } })).toEqual([user, 3])
     expect(byFlag.startsWith(cwd)).toBe(true)
   })
 
@@ -113,11 +117,12 @@ describe('the file is looked for', () => {
 
   it('and is an error when a folder is in its place', async () => {
     const { load, cwd } = await makeMachine()
-    await mkdir(join(cwd, 'upload-server.json'))
-    const message = `Could not read ${join(cwd, 'upload-server.json')}: it is a directory`
-    const expected = new ConfigError(undefined, [{ path: '', message }])
-    await expect(load()).rejects.toThrow(expected)
-    await expect(load({ file: 'upload-server.json' })).rejects.toThrow(expected)
+    for (const file of ['named.json', '../config/upload-server/config.json']) {
+      await mkdir(join(cwd, file), { recursive: true })
+      const message = `Could not read ${join(cwd, file)}: it is a directory`
+      const expected = new ConfigError(undefined, [{ path: '', message }])
+      await expect(load(file === 'named.json' ? { file } : {})).rejects.toThrow(expected)
+    }
   })
 })
 
@@ -133,7 +138,6 @@ it('prefers flag, environment, .env, file and default, in this order', async () 
   expect(await portIn()).toBe(4)
   await write('.env', 'UPLOAD_SERVER_PORT=3')
   expect(await portIn(), 'elsewhere').toBe(4)
-  expect((await load()).settings.server.port).toBe(3)
   const env = { UPLOAD_SERVER_PORT: '2' }
   expect(await portIn({ env })).toBe(2)
   expect(await portIn({ env, flags: { server: { port: 1 } } })).toBe(1)
@@ -188,7 +192,7 @@ it.each([
 it('the message begins with the path of the file', async () => {
   const { load, write } = await makeMachine()
   const path = await write('upload-server.json', { sever: {} })
-  await expect(load()).rejects.toThrow(
+  await expect(load({ file: path })).rejects.toThrow(
     `Could not load ${path}:\n  sever: is not an option. Did you mean "server"? (line 1)`,
   )
 })
@@ -641,21 +645,21 @@ describe('variables', () => {
   it('come from the environment, from .env and from files', async () => {
     const { load, write } = await makeMachine()
     await write('sub/config.json', {
-      server: { key: '${KEY_A}-${KEY_B}-${KEY_C}' },
+      server: { key: '${KEY_A}-${KEY_B}' },
       auth: { keys: [{ name: 'n', key: '${file:secret}' }] },
       providers: { local: { Default: { directory: '${DIR}/x', urlPrefix: 'https://${HOST_NAME}/$${x}' } } },
     })
     await write('sub/secret', 'from a file\n')
-    await write('.env', 'KEY_A=a1\nKEY_B=b1\nDIR=/srv')
-    await write('sub/.env', 'KEY_B=b2\nKEY_C=c2\nHOST_NAME=img.example')
+    await write('.env', 'KEY_B=elsewhere')
+    await write('sub/.env', 'KEY_A=a1\nKEY_B=b1\nDIR=/srv\nHOST_NAME=img.example')
     const { settings, destinations, secrets } = await load({ file: 'sub/config.json', env: { KEY_A: 'a0' } })
-    expect(settings.server.key).toBe('a0-b2-c2')
+    expect(settings.server.key).toBe('a0-b1')
     expect(settings.auth.keys[0]?.key).toBe('from a file')
     expect(destinations[0]?.options).toMatchObject({
       directory: '/srv/x',
       urlPrefix: 'https://img.example/${x}',
     })
-    expect(secrets).toEqual(['a0-b2-c2', 'from a file'])
+    expect(secrets).toEqual(['a0-b1', 'from a file'])
   })
 
   it('that are missing are named, all of them', async () => {
@@ -684,9 +688,9 @@ describe('without a destination', () => {
     ['with no providers', { providers: {}, server: { port: 1 } }],
   ])('%s files go to the data directory and are served', async (_, content) => {
     const { load, write, cwd } = await makeMachine()
-    if (content !== undefined) await write('upload-server.json', content)
-    const { destinations, dataDirectory, notes, file } = await load()
-    expect(file).toBe(content === undefined ? undefined : join(cwd, 'upload-server.json'))
+    const named = content === undefined ? undefined : await write('upload-server.json', content)
+    const { destinations, dataDirectory, notes, file } = await load({ file: named })
+    expect(file).toBe(named)
     expect(dataDirectory).toBe(join(cwd, '../data/upload-server'))
     const directory = join(dataDirectory, 'files')
     expect(destinations).toMatchObject([
@@ -815,27 +819,30 @@ describe('a PicGo or PicList file', () => {
 })
 
 describe('ownPaths', () => {
-  it('hold the configuration, every .env, every file that was read into it, what lies nearby, the store and host keys', async () => {
+  it('hold the configuration and its .env, also before they exist, every file that was read into it, the store and host keys', async () => {
     const { load, write, cwd } = await makeMachine()
     const config = await write('sub/config.json', { server: { key: '${file:secret}' }, providers: PROVIDERS })
     const secret = await write('sub/secret', 'x')
-    const near = await write('.env', 'A=1')
-    const beside = await write('sub/.env', 'B=1')
+    const beside = join(cwd, 'sub/.env')
     expect((await load({ file: 'sub/config.json' })).ownPaths.toSorted()).toEqual(
       [
-        ...[config, secret, near, beside, join(cwd, 'upload-server.json')],
+        ...[config, secret, beside],
         ...['store.db', 'known_hosts'].map(name => join(cwd, '../data/upload-server', name)),
       ].sort(),
     )
     await write('sub/config.json', { database: { path: 'other.db' }, providers: PROVIDERS })
     expect((await load({ file: 'sub/config.json' })).ownPaths).toContain(join(cwd, 'sub/other.db'))
+    const user = join(cwd, '../config/upload-server')
+    expect((await load()).ownPaths).toEqual(
+      expect.arrayContaining([join(user, 'config.json'), join(user, '.env')]),
+    )
   })
 
   it('hold a configuration that is a link, as Kubernetes mounts it', async () => {
     const { load, write, cwd } = await makeMachine()
     const real = await write('real.json', { providers: PROVIDERS })
     await symlink(real, join(cwd, 'upload-server.json'))
-    const { ownPaths, destinations } = await load()
+    const { ownPaths, destinations } = await load({ file: 'upload-server.json' })
     expect(ownPaths).toContain(join(cwd, 'upload-server.json'))
     expect(destinations[0]?.options['directory']).toBe(join(cwd, 'pictures'))
   })

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type CliResult, runBuilt, runCli } from '../cli/run-cli.ts'
@@ -51,7 +51,7 @@ async function cloneRepository(brings: (command: readonly string[]) => Files, ow
 
 const LOCAL = { local: { Default: { directory: 'pictures', urlPrefix: 'https://img.example' } } }
 const USER_CONFIG = '.config/upload-server/config.json'
-const TAKE_IT = '--config upload-server.json'
+const NOT_USED = './upload-server.json is not used. Start with --config upload-server.json to use it.'
 
 /** Configurations that run code. */
 const CODE: Record<string, (command: readonly string[]) => object> = {
@@ -104,62 +104,44 @@ const TAB = [
 describe('code of a cloned folder is not run', () => {
   it.each(Object.entries(CODE))('by %s in ./upload-server.json', async (_, configOf) => {
     const { run, wasRun } = await cloneRepository(command => ({ 'upload-server.json': configOf(command) }))
-    for (const args of COMMANDS) {
-      const { stderr } = await run(...args)
-      const told = stderr.split('\n').filter(line => line.includes('upload-server.json'))
-      expect(told, args[0]).toEqual([
-        `Ignored upload-server.json, because this folder is not trusted. If you trust it, add ${TAKE_IT}.`,
-      ])
-    }
+    for (const args of COMMANDS)
+      expect((await run(...args)).stderr, args[0]).not.toContain('upload-server.json')
     for (const args of TAB)
       expect(await run(...args)).toEqual({ code: 0, stdout: expect.stringMatching(/^local/), stderr: '' })
+    for (const args of [['show'], ['validate'], ['schema']])
+      expect(await run('config', ...args)).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^\.\/upload-server\.json is not used\. Start with/),
+      })
     await run('init', '--yes', '--provider', 'local')
-    for (const args of [['show'], ['validate']]) {
-      const { code, stderr } = await run('config', ...args)
-      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(TAKE_IT) })
-    }
-    expect((await run('config', 'schema')).stderr).toContain(TAKE_IT)
     expect(wasRun()).toBe(false)
   })
 
   it('by variables in ./.env', async () => {
     const { run, wasRun, serve } = await cloneRepository(dotenv)
-    for (const args of COMMANDS)
-      expect((await run(...args)).stderr).toMatch(
-        /^Ignored .*\.env \(UPLOAD_SERVER_CONFIG.*, because this folder is not trusted/m,
-      )
+    for (const args of COMMANDS) await run(...args)
     for (const args of [...TAB, ['config', 'show'], ['config', 'validate'], ['config', 'schema']])
-      expect(await run(...args)).toMatchObject({ code: 0 })
+      expect(await run(...args)).toMatchObject({ code: 0, stderr: expect.not.stringContaining('.env') })
     await run('init', '--yes', '--provider', 'local')
     const server = await serve()
     await post(`${await server.url}/upload`, { body: formOf({ 'a.txt': 'x' }) })
-    expect(server.errors()).toMatch(
-      /\.env \(UPLOAD_SERVER_CONFIG, upload_server_config, UPLOAD_SERVER__PLUGINS/,
-    )
     expect(wasRun()).toBe(false)
   })
 
   it.each(Object.entries(CODE))('by a server that finds %s, or gets it later', async (_, configOf) => {
-    const place = await cloneRepository(command => ({ 'upload-server.json': configOf(command) }))
-    const { cwd, env, serve, wasRun } = place
-    const { code, stdout, stderr } = await runBuilt(['serve', '--port', '0'], { cwd, env })
-    expect({ code, stdout, stderr }).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining(TAKE_IT),
-    })
-    const file = join(cwd, 'upload-server.json')
-    const evil = await readFile(file)
-    await writeFile(file, JSON.stringify({ providers: LOCAL }))
-    const server = await serve()
-    const url = await server.url
-    await writeFile(file, evil)
-    await eventually(() =>
-      expect(server.lines.join('\n')).toContain(
-        'Could not reload the configuration. The previous one stays in use',
-      ),
-    )
-    await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })
+    const { cwd, serve, wasRun } = await cloneRepository(command => ({ 'own.json': configOf(command) }))
+    for (const isThere of [true, false]) {
+      const file = join(cwd, 'upload-server.json')
+      if (isThere) await copyFile(join(cwd, 'own.json'), file)
+      else await rm(file)
+      const server = await serve()
+      const url = await server.url
+      expect(server.errors()).toBe(isThere ? `${NOT_USED}\n` : '')
+      await copyFile(join(cwd, 'own.json'), file)
+      server.process.kill('SIGHUP')
+      await eventually(() => expect(server.lines.join('\n')).toContain('Configuration reloaded'))
+      await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })
+    }
     expect(wasRun()).toBe(false)
   })
 
@@ -182,14 +164,10 @@ describe('code of a cloned folder is not run', () => {
     }
     await symlink('../other.json', join(cwd, 'sub/upload-server.json'))
     await symlink('/dev/zero', join(cwd, 'sub/.env'))
-    const { code, stderr } = await runCli(['config', 'show'], elsewhere)
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringContaining('outside the working directory'),
-    })
+    expect(await runCli(['config', 'show'], elsewhere)).toMatchObject({ code: 0, stderr: `${NOT_USED}\n` })
     expect(await runCli(['heartbeat'], elsewhere)).toMatchObject({ code: 1 })
     await symlink('other.json', join(cwd, 'upload-server.json'))
-    expect((await run('config', 'show')).stderr).toContain(TAKE_IT)
+    expect(await run('config', 'show')).toMatchObject({ code: 0, stderr: `${NOT_USED}\n` })
     expect(wasRun()).toBe(false)
   })
 
@@ -226,7 +204,7 @@ describe('code of a cloned folder is not run', () => {
       'upload-server.json': CODE['a plugin']?.(command),
     }))
     const { code, stderr } = await run('upload', 'a.png', '--config', 'upload-server.json')
-    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('Not used') })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('not used') })
     expect(wasRun()).toBe(true)
   })
 })
@@ -255,15 +233,12 @@ describe('a secret of the user does not go into a configuration that was only fo
         { secret: 'hush' },
       )
       await symlink('../home/secret', join(cwd, 'link'))
-      for (const args of [['serve'], ['config', 'show']]) {
-        const { code, stdout, stderr } = await runCli(args, { cwd, env: { ...env, TOKEN: 'hush' } })
-        expect({ code, stdout, stderr }).toEqual({
-          code: 1,
-          stdout: '',
-          stderr: expect.stringContaining(TAKE_IT),
-        })
-        expect(stderr).not.toContain('hush')
-      }
+      const { code, stdout, stderr } = await runCli(['config', 'show'], {
+        cwd,
+        env: { ...env, TOKEN: 'hush' },
+      })
+      expect({ code, stderr }).toEqual({ code: 0, stderr: `${NOT_USED}\n` })
+      expect(stdout).not.toMatch(/hush|evil/)
     },
   )
 
@@ -274,23 +249,17 @@ describe('a secret of the user does not go into a configuration that was only fo
     }))
     const given = { ...env, UPLOAD_SERVER__PROVIDERS__GITHUB__DEFAULT__TOKEN: 'hush' }
     const { code, stderr } = await runCli(['config', 'validate'], { cwd, env: given })
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(TAKE_IT) })
-  })
-
-  it('but what lies in its folder does', async () => {
-    const { run } = await cloneRepository(() => ({
-      'upload-server.json': { providers: providersOf('https://${HOST}/${file:sub/name}') },
-      '.env': 'HOST=img.example',
-      'sub/name': 'pictures\n',
-    }))
-    const { stdout } = await run('config', 'show')
-    expect(JSON.parse(stdout).providers.local.Default.urlPrefix).toBe('https://img.example/pictures')
+    // Only the options of the environment are left, and they are incomplete.
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('github.Default.repo: is missing'),
+    })
   })
 })
 
 it('a .env of the working directory does not send elsewhere what the configuration of the user has', async () => {
   const github = { repo: 'me/img', token: 'hush', apiUrl: '${API}' }
-  const { run, cwd, home } = await cloneRepository(
+  const { run } = await cloneRepository(
     () => ({
       '.env':
         'API=https://evil.example\nUPLOAD_SERVER__PROVIDERS__GITHUB__DEFAULT__APIURL=https://evil.example\nUPLOAD_SERVER__NETWORK__PROXY=http://evil.example',
@@ -305,9 +274,5 @@ it('a .env of the working directory does not send elsewhere what the configurati
     network: { proxy: 'environment' },
     providers: { github: { Default: { apiUrl: 'https://api.example' } } },
   })
-  expect(stderr).toContain(
-    '.env (UPLOAD_SERVER__PROVIDERS__GITHUB__DEFAULT__APIURL, UPLOAD_SERVER__NETWORK__PROXY)',
-  )
-  expect(stderr).toContain(`move it next to ${join(home, USER_CONFIG)}`)
-  expect(cwd).not.toBe(home)
+  expect(stderr).toBe('')
 })

@@ -95,7 +95,7 @@ async function wordsOf(
 
 /** The destinations of the configuration, if it can be read. Completion runs no code of it and prints no errors. */
 async function idsOf(file: string | undefined, terminal: Terminal): Promise<string[]> {
-  return glance({ ...terminal, file, noteOnce: () => {} }).then(
+  return glance({ ...terminal, file }).then(
     ({ ids }) => ids,
     () => [],
   )

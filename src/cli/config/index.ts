@@ -1,7 +1,7 @@
 import { defineCommand, type Flags } from '../define.ts'
-import { configHere } from '../flags.ts'
+import { config as configFlag } from '../flags.ts'
 
-export const flags = { config: configHere } as const satisfies Flags
+export const flags = { config: configFlag } as const satisfies Flags
 
 const show = defineCommand({
   name: 'show',

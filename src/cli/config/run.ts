@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { parseJson, readText } from '../../config/file.ts'
+import { noteUnused, parseJson, readText } from '../../config/file.ts'
 import { importPicGo } from '../../config/import.ts'
-import { ConfigError, loadConfig, showConfig } from '../../config/load.ts'
+import { ConfigError, type LoadedConfig, loadConfig, showConfig } from '../../config/load.ts'
 import { isPicGoConfig } from '../../config/picgo/recognise.ts'
 import { loadPlugins, NO_PLUGINS, type Plugins } from '../../config/plugins.ts'
 import { wholeSchema } from '../../config/providers.ts'
@@ -18,15 +18,21 @@ import type { flags } from './index.ts'
 
 /** `config show`: the configuration with all defaults, secrets masked. */
 export async function show({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
+  const config = await load(options, terminal)
   terminal.learn(config.secrets)
   terminal.print(toJson(showConfig(config, terminal.mask)))
   return 0
 }
 
+function load(options: CommonOptions, terminal: Terminal): Promise<LoadedConfig> {
+  const where = { ...terminal, file: options.config }
+  noteUnused(where, terminal.note)
+  return loadConfig(where)
+}
+
 /** `config validate`: returns 0 if the configuration is valid. Throws a ConfigError otherwise. */
 export async function validate({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
+  const config = await load(options, terminal)
   terminal.learn(config.secrets)
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
   await closeTargets(opened.map(({ target }) => target))
@@ -47,11 +53,10 @@ export async function printSchema({ options }: Call<typeof flags>, terminal: Ter
 async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise<Plugins> {
   const note = (reason: string) =>
     terminal.note(`The schema does not include plugins of the configuration. ${reason}`)
+  const where = { ...terminal, file: config }
+  noteUnused(where, terminal.note)
   try {
-    const { value, codeBase } = await readRaw(
-      { ...terminal, file: config, looksHere: true, loadsPlugins: false },
-      () => {},
-    )
+    const { value, codeBase } = await readRaw({ ...where, loadsPlugins: false }, () => {})
     return await loadPlugins(value['plugins'], codeBase, (path, message) => note(`${path}: ${message}`))
   } catch (error) {
     if (config !== undefined || !(error instanceof ConfigError)) throw error

@@ -1,5 +1,5 @@
 import { defineCommand, type Flags } from '../define.ts'
-import { configHere, text } from '../flags.ts'
+import { config, text } from '../flags.ts'
 
 export const flags = {
   port: {
@@ -18,7 +18,7 @@ export const flags = {
     about: 'IP address to listen on, or the path of a Unix socket (default: 127.0.0.1)',
     value: text('host'),
   },
-  config: configHere,
+  config,
   key: {
     short: '-k',
     about: 'upload key for remote clients; UPLOAD_SERVER_KEY keeps it out of the process list',

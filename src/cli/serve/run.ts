@@ -1,5 +1,6 @@
 import { isLoopbackHost, isSocketPath } from '../../config/endpoint.ts'
-import { embeddedNote, type Flags, type LoadedConfig, loadConfig, type RawConfig } from '../../config/load.ts'
+import { noteUnused } from '../../config/file.ts'
+import { embeddedNote, type Flags, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import { aborted, createCanceller } from '../../flow/cancellation.ts'
 import { createLog, type Logger } from '../../log.ts'
 import { type RunningServer, startServer } from '../../server/index.ts'
@@ -33,9 +34,9 @@ async function serve(options: Options, terminal: Terminal, signals: Signals): Pr
   }
   let isReloadPending = false
   signals.onReload(() => reload())
-  const load = (again?: Pick<RawConfig, 'file' | 'origin'>) =>
-    loadConfig({ ...terminal, file: options.config, ...again, looksHere: true, flags: toFlags(options) })
-  const config = await load()
+  const load = (file: string | undefined) => loadConfig({ ...terminal, file, flags: toFlags(options) })
+  noteUnused({ ...terminal, file: options.config }, terminal.note)
+  const config = await load(options.config)
   const seen = fingerprint(filesToWatch(config))
   const { mask, learn } = terminal
   learn(config.secrets)
@@ -56,9 +57,7 @@ async function serve(options: Options, terminal: Terminal, signals: Signals): Pr
     return 0
   }
   // A reload reads the same file again: if it was deleted, the server must not fall back to the embedded default.
-  const { file, origin } = config.raw
-  const reread = () => load(file === undefined ? undefined : { file, origin })
-  reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
+  reload = keepUpToDate({ config, seen, server, logger, learn, load: () => load(config.file) })
   announce(config, server, logger, terminal)
   letHeapGrow()
   if (isReloadPending) reload()
