@@ -24,8 +24,6 @@ export async function importPicGo(old: Json): Promise<Import> {
   const { config, notes } = translatePicGo(old, (id, path) => places.set(id, path))
   const urlRewrite = readRewriteRules(old, notes)
   const providers: Json = {}
-  /** Destinations at which files get other names than from the old program. */
-  const hashed: string[] = []
   for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
     const provider = await loadProvider(type)
     if (!isRecord(saved)) continue
@@ -42,16 +40,20 @@ export async function importPicGo(old: Json): Promise<Import> {
         ...(urlRewrite.length > 0 && { urlRewrite }),
       }
       const named = withName(own, keyTemplate ?? (provider?.fromPicGo && config['keyTemplate']))
-      if (`${named['keyTemplate']}`.endsWith(HASHED_NAME)) hashed.push(`${type}/${name}`)
       read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
     }
     providers[type] = read
   }
-  if (hashed.length > 0)
-    notes.push(
-      `Files at ${hashed.join(', ')} get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".`,
-    )
   return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes, places }
+}
+
+/** Says at which of these destinations files get other names than from the old program. */
+export function noteNames(destinations: readonly { id: string; keyTemplate: unknown }[]): string[] {
+  const hashed = destinations.filter(({ keyTemplate }) => `${keyTemplate}`.endsWith(HASHED_NAME))
+  if (hashed.length === 0) return []
+  return [
+    `Files at ${hashed.map(({ id }) => id).join(', ')} get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".`,
+  ]
 }
 
 /** Combines the folder of a destination with the name that PicGo's renaming makes. */

@@ -1,7 +1,7 @@
 import { UploadError } from '../errors.ts'
 import { membersOf } from '../members.ts'
 import { chooseDestination, type DestinationName, idOf, type LeftOut } from '../uploader/destinations.ts'
-import type { Import } from './import.ts'
+import { type Import, noteNames } from './import.ts'
 import type { OnProblem } from './interpolate.ts'
 import { isRecord, type Json } from './json.ts'
 import { listNamed, readDestinations } from './providers.ts'
@@ -21,13 +21,12 @@ export async function leaveOutUnusable(
   const inUse = findInUse(all, config['default'])
   const leftOut: LeftOut[] = []
   let left = { config, notes }
-  if (inUse === undefined) return { ...left, leftOut }
-  for (const named of all) {
+  for (const named of inUse === undefined ? [] : all) {
     const path = places.get(idOf(named))
     if (path === undefined) continue
     const problems = await problemsOf(named, config['providers'])
     if (problems === '') continue
-    if (idOf(named) === idOf(inUse)) {
+    if (inUse && idOf(named) === idOf(inUse)) {
       report('', `"${path}" is the uploader in use, but it is not valid here: ${problems}.`)
       continue
     }
@@ -41,8 +40,16 @@ export async function leaveOutUnusable(
       ],
     }
   }
-  return { ...left, leftOut }
+  const kept = listNamed(left.config['providers']).filter(named => places.has(idOf(named)))
+  const templates = kept.map(named => ({
+    id: idOf(named),
+    keyTemplate: optionsOf(named, left.config)['keyTemplate'],
+  }))
+  return { ...left, notes: [...left.notes, ...noteNames(templates)], leftOut }
 }
+
+const optionsOf = ({ type, name }: DestinationName, { providers }: Json): Json =>
+  membersOf(membersOf(membersOf(providers)[type])[name])
 
 /** Returns undefined if the destination in use is not clear, which is reported elsewhere. */
 function findInUse(all: readonly DestinationName[], wanted: unknown): DestinationName | undefined {

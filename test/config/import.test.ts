@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { importPicGo } from '../../src/config/import.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { leaveOutUnusable } from '../../src/config/unusable.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
@@ -237,7 +238,7 @@ describe('PicList', () => {
     ...more,
   })
   const imported = async (old: Record<string, unknown>) => {
-    const { config, notes } = await importPicGo(old)
+    const { config, notes } = await leaveOutUnusable(await importPicGo(old), () => {})
     return { providers: config['providers'] as Record<string, Record<string, unknown>>, notes }
   }
 
@@ -310,6 +311,10 @@ describe('PicList', () => {
       expect.stringContaining('Files at github/blog, github/backup get names'),
     ])
     expect(await told(file({ settings: { autoRename: true } }))).toEqual([])
+    const [blog, backup] = [github('blog'), github('backup', { repo: 'no repository' })]
+    expect(
+      await told(file({ uploader: { github: { configList: [blog, backup], defaultId: 'blog' } } })),
+    ).toEqual([expect.stringContaining('Files at github/blog get names')])
   })
 
   it('does with pictures what one configuration alone says', async () => {
