@@ -11,7 +11,7 @@ import {
   UsageError,
 } from './define.ts'
 import { EXIT } from './exit-code.ts'
-import type { Terminal } from './terminal.ts'
+import { quote, type Terminal } from './terminal.ts'
 
 /** Column of the remarks on examples, and longest line. */
 const [REMARK_COLUMN, WIDTH] = [43, 120]
@@ -45,11 +45,11 @@ export function createProgram(
     .enablePositionalOptions() // What follows the name of a command is its own.
     .addHelpText('after', notes)
     .showHelpAfterError(`Try: ${name} --help`)
-  for (const one of commands) addCommand(program, one, onCall)
+  for (const one of commands) addCommand(program, one, terminal, onCall)
   return program
 }
 
-function addCommand(parent: Command, described: Described, onCall: OnCall): void {
+function addCommand(parent: Command, described: Described, terminal: Terminal, onCall: OnCall): void {
   const { name, aliases = [], about, arg, flags = {}, commands = [], isDefault = false, load } = described
   const command = parent
     .command(name, { isDefault, hidden: described.isHidden === true })
@@ -68,12 +68,14 @@ function addCommand(parent: Command, described: Described, onCall: OnCall): void
     command.addOption(option).on(`option:${option.name()}`, text => typed.push([key, text ?? undefined]))
   }
   if (commands.length > 0) command.enablePositionalOptions()
-  for (const one of commands) addCommand(command, one, onCall)
+  for (const one of commands) addCommand(command, one, terminal, onCall)
   if (load === undefined) return
   // Misspelt commands arrive here as arguments.
   const mayBeMisspelt = isDefault || commands.length > 0
   command.allowExcessArguments(mayBeMisspelt).action(() => {
     const [stray] = command.args
+    if (isDefault && stray !== undefined && /[./\\]/.test(stray))
+      command.error(describeFile(command.args, terminal))
     if (mayBeMisspelt && stray !== undefined)
       command.error(describeStray(stray, isDefault ? parent : command))
     onCall({ command: described, words: command.args, options: command.opts(), typed })
@@ -140,6 +142,12 @@ function findFault(flags: Flags, command: Command): string | undefined {
 function findMisplaced(parent: Command, name: string): string | undefined {
   const given = parent.options.find(one => parent.getOptionValueSource(one.attributeName()) === 'cli')
   return given && `${given.long} must be written after "${name}".`
+}
+
+/** No command has a dot or a slash, but files and URLs have. */
+function describeFile(words: readonly string[], { platform }: Terminal): string {
+  const line = words.map(word => quote(word, platform)).join(' ')
+  return `error: '${words[0]}' is not a command. To upload it: upload-server upload ${line}`
 }
 
 function describeStray(stray: string, parent: Command): string {

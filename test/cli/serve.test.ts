@@ -66,6 +66,8 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
     [['serve', '--nope'], "unknown option '--nope'"],
     [['uplaod', 'a.png'], 'unknown command \'uplaod\'. Did you mean "upload"?'],
     [['serve', 'now'], "unknown command 'now'"],
+    [['a.png', 'b c.png'], "'a.png' is not a command. To upload it: upload-server upload a.png 'b c.png'"],
+    [['https://me:secret@x.example/a.png'], 'To upload it: upload-server upload https://x.example/a.png'],
     [['--port'], "option '-p, --port <port>' argument missing"],
     [['--port', 'http'], 'The port must be a number from 0 to 65535.'],
     [['--port', '65536'], 'The port must be a number from 0 to 65535.'],

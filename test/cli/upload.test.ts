@@ -389,6 +389,19 @@ describe('what upload cannot store', () => {
     expect(await stored(cwd)).toEqual({})
   })
 
+  it.for([
+    ['cat x |', ''],
+    ['', '< x'],
+  ])('on a terminal, %j is not ignored in favour of the clipboard', async ([before, after], context) => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makePlace()
+    await writeFile(join(cwd, 'x'), 'x')
+    const command = `${before} HOME="$PWD" "${process.execPath}" "${BIN}" upload ${after}`
+    const { exitCode, stdout } = await runOnTerminal(['sh', '-c', command], [], cwd)
+    expect(stdout).toContain('add "-": upload-server upload - --name image.png')
+    expect(exitCode).toBe(2)
+  })
+
   it('is the clipboard of a machine without one', async () => {
     const cwd = await makePlace()
     const begun = performance.now()

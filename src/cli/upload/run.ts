@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs'
 import { prepareComment } from '../../client/comments/comment.ts'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entries.ts'
 import { readFileList } from '../../client/file-list.ts'
@@ -83,8 +84,13 @@ async function findAll(
     ...(keepFolders && { keepFolders }),
     ...(stripComponents !== undefined && { stripComponents }),
   }
-  if (words.length === 0 && filesFrom === undefined)
+  if (words.length === 0 && filesFrom === undefined) {
+    if (terminal.isInteractive && isPiped())
+      throw new UsageError(
+        'Without a file name, upload sends the image in the clipboard, but standard input is a pipe or a file. To upload that, add "-": upload-server upload - --name image.png',
+      )
     return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
+  }
   const listed = filesFrom === undefined ? [] : await orUsage(() => readFileList(filesFrom, terminal))
   const entries = await findEntries(words, how, terminal)
   entries.push(...(await findEntries(listed, { ...how, isLiteral: true }, terminal)))
@@ -95,6 +101,16 @@ async function findAll(
   if (named.length === 0)
     throw new UsageError(`--name can be used with only one file, but there are ${found.length}.`)
   return found.map(entry => (named.includes(entry) ? { ...entry, fileName: name } : entry))
+}
+
+/** Whether something is redirected to standard input. Editors that run the command pass a pipe, too, but no terminal. */
+function isPiped(): boolean {
+  try {
+    const stdin = fstatSync(0)
+    return stdin.isFIFO() || stdin.isFile()
+  } catch {
+    return false // It is closed.
+  }
 }
 
 async function uploadAll(
