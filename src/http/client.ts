@@ -45,10 +45,15 @@ export interface HttpClient {
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
-/** Creates an HTTP client. Who creates it must close it. */
-export function createHttpClient(settings: HttpSettings): HttpClient & { close(): void } {
-  const agents = createHttpAgents(settings)
-
+/**
+ * Creates an HTTP client. Who creates it must close it.
+ *
+ * @param agents tests use it to redirect connections
+ */
+export function createHttpClient(
+  settings: HttpSettings,
+  agents: HttpAgents = createHttpAgents(settings),
+): HttpClient & { close(): void } {
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
     const { status, headers, bytes, ...reply } = await sendOnce(request, url, agents, signal)
@@ -112,6 +117,7 @@ const SHORTEST_SENT = 16
 
 /** Masks the credentials of a request in its response, because some servers repeat them. Signatures are unknown to other masks. */
 function hideSent(text: string, headers: HttpRequest['headers'] = {}): string {
+  if (text === '') return text
   const [, sent = ''] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'authorization') ?? []
   // The parameters of Digest include the path of the request. `hideSignatures` knows its values.
   if (/^digest\s/i.test(sent)) return text

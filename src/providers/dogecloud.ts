@@ -124,8 +124,6 @@ function open(options: Options, context: Context): Target {
     const used = session
     const found = await used?.catch(() => undefined)
     if (found && Date.now() < found.endsAt - MARGIN_MS) return found
-    // Uploads with the old access keys finish first.
-    if (session === used) void found?.target.close?.()
     const next = session === used || session === undefined ? begin(createCanceller().signal) : session
     session = next
     return orAborted(next, signal)

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import type { HttpAgents } from '../../src/http/agents.ts'
+import { createHttpClient } from '../../src/http/client.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { s3 } from '../../src/providers/s3/index.ts'
 import { requireSettings } from '../../src/providers/s3/settings.ts'
@@ -10,7 +11,7 @@ import { createLoopbackAgents } from './loopback-agents.ts'
 /** An S3 destination whose connections all lead to 127.0.0.1, by options as they stand in a file. */
 export function openLoopbackS3(options: Record<string, unknown>, agents?: HttpAgents): Target {
   const settings = requireSettings(s3.config.parse(options))
-  const deps = { name: 'Default', warn: (message: string) => expect.fail(message) }
-  const connections = agents ?? createLoopbackAgents()
-  return toCheckedTarget(openS3('s3', settings, deps, connections), 's3/Default', () => {})
+  const { close, ...http } = createHttpClient({}, agents ?? createLoopbackAgents())
+  const context = { name: 'Default', warn: (message: string) => expect.fail(message), http }
+  return toCheckedTarget(openS3('s3', settings, context), 's3/Default', close)
 }

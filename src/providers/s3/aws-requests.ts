@@ -1,7 +1,5 @@
 import { Readable } from 'node:stream'
-import { createHttpAgents } from '../../http/agents.ts'
-import { endpointOf, exchange } from '../../http/exchange.ts'
-import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import type { HttpClient } from '../../http/client.ts'
 import { formatQuery } from './sign.ts'
 
 /** A request in the format of the AWS SDK. */
@@ -20,40 +18,19 @@ interface SdkRequest {
 const TIME_LIMIT_MS = 30_000
 
 /**
- * Makes the AWS SDK send its requests through the configured outbound proxies and trust the configured CA certificates.
- * The SDK sends requests to instance metadata services without this handler.
- *
- * @throws as `exchange`
+ * Makes the AWS SDK send its requests through the connections of the destination, with its outbound proxies and CA
+ * certificates. The SDK sends requests to instance metadata services without this handler.
  */
-export function createRequestHandler(outgoing: Outgoing | undefined) {
+export function createRequestHandler(http: HttpClient) {
   return {
     metadata: { handlerProtocol: 'http/1.1' },
-    async handle({ protocol, hostname, port, path, query, method, headers, body }: SdkRequest) {
+    async handle({ protocol, hostname, port, path, query = {}, method, headers, body }: SdkRequest) {
       const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
-      url.search = formatQuery(query ?? {})
-      // Credentials are requested once an hour at most, so no connection is kept open.
-      const agents = createHttpAgents({ idleTimeoutMs: TIME_LIMIT_MS, outgoing })
-      try {
-        const reply = await exchange(
-          {
-            ...endpointOf(url),
-            method,
-            headers,
-            way: await agents.get(url),
-            path: url.pathname + url.search,
-            body: typeof body === 'string' ? Buffer.from(body) : body && Buffer.concat([body]),
-          },
-          AbortSignal.timeout(TIME_LIMIT_MS),
-        )
-        const answer = {
-          statusCode: reply.status,
-          headers: reply.headers,
-          body: Readable.from([reply.bytes]),
-        }
-        return { response: answer }
-      } finally {
-        agents.close()
-      }
+      url.search = formatQuery(query)
+      const bytes = typeof body === 'string' ? body : body && Buffer.from(body)
+      const request = { method, url, headers, body: bytes, accept: () => true }
+      const { status, bytes: answer, ...reply } = await http.send(request, AbortSignal.timeout(TIME_LIMIT_MS))
+      return { response: { statusCode: status, headers: reply.headers, body: Readable.from([answer]) } }
     },
   }
 }

@@ -1,20 +1,26 @@
 import { createHash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
-import { type Body, divide, hashOf } from '../../body.ts'
-import { retry, type Transience } from '../../flow/retry.ts'
+import { type Body, divide, hashOf, inMemory } from '../../body.ts'
+import { type RetryPolicy, retry } from '../../flow/retry.ts'
+import type { HttpReply } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { readElement } from '../shared/xml-path.ts'
-import { bodyOf, escapeXml, findObject, type S3Client } from './client.ts'
-import { isTransient, Refusal, retryAfterOf } from './refusal.ts'
+import { bodyOf, findObject, type S3Client } from './client.ts'
+import { notS3, Refusal } from './refusal.ts'
 
 /** Number of parts of an object that are sent at the same time. */
 const PARALLEL = 2
-/** Number of attempts to send one part before the whole upload fails. */
-const PART_ATTEMPTS = 4
-const IS_COMPLETE = /MultipartUploadResult\b/
+/** Number of attempts to send one request before the whole upload fails. */
+const ATTEMPTS = 4
 /** Time limit for aborting a failed upload, in milliseconds. */
 const ABORT_MS = 10_000
+
+const isGone = (error: unknown) => error instanceof Refusal && error.s3Code === 'NoSuchUpload'
+/** An upload that is gone is transient only for the whole object, which needs a new upload. */
+const UNLESS_GONE: RetryPolicy = {
+  attempts: ATTEMPTS,
+  transient: error => !isGone(error) && error instanceof Problem && error.retryable && error,
+}
 
 /** A multipart upload that was started. */
 export interface MultipartUpload {
@@ -63,8 +69,9 @@ export async function beginUpload(
   const body = bodyOf(Buffer.alloc(0))
   const request = { method: 'POST', key, query: { uploads: '' }, headers, body } as const
   const reply = await s3.send(request, signal)
-  const uploadId = readElement(reply.text, 'UploadId') ?? missing('UploadId')
-  return { key, uploadId, begunAt: Date.parse(reply.headers.date ?? '') }
+  const uploadId = readElement(reply.text, 'UploadId')
+  if (uploadId === undefined) throw notS3('has no UploadId')
+  return { key, uploadId, begunAt: Date.parse(reply.headers['date'] ?? '') }
 }
 
 export async function abortUpload(
@@ -73,9 +80,8 @@ export async function abortUpload(
   signal: AbortSignal,
 ): Promise<void> {
   const send = () => s3.send({ method: 'DELETE', key, query: { uploadId } }, signal)
-  const unlessGone = (error: unknown) => !isUploadGone(error) && transient(error)
-  await retry(send, { attempts: PART_ATTEMPTS, transient: unlessGone }, signal).catch(error => {
-    if (!isUploadGone(error)) throw error
+  await retry(send, UNLESS_GONE, signal).catch(error => {
+    if (!isGone(error)) throw error
   })
 }
 
@@ -85,10 +91,8 @@ export async function completeProbe(
   upload: MultipartUpload,
   signal: AbortSignal,
 ): Promise<void> {
-  const part = Buffer.from('probe')
-  const query = { partNumber: '1', uploadId: upload.uploadId }
-  const { headers } = await s3.send({ method: 'PUT', key: upload.key, query, body: bodyOf(part) }, signal)
-  await completeUpload(s3, upload, part.length, [headers.etag ?? missing('ETag')], signal)
+  const part = inMemory(Buffer.from('probe'))
+  await completeUpload(s3, upload, part.size, [await sendPart(s3, upload, 1, part, signal)], signal)
 }
 
 /** Retries each part separately, so that a broken connection does not discard the parts that were sent. */
@@ -102,8 +106,9 @@ async function sendPart(
   const body = { ...part, sha256: await hashOf(part, 'sha256', signal) }
   const query = { partNumber: String(number), uploadId }
   const send = () => s3.send({ method: 'PUT', key, query, body }, signal)
-  const { headers } = await retry(send, { attempts: PART_ATTEMPTS, transient }, signal)
-  return headers.etag ?? missing('ETag')
+  const { headers } = await retry(send, { attempts: ATTEMPTS }, signal)
+  if (headers['etag'] === undefined) throw notS3('has no ETag')
+  return headers['etag']
 }
 
 /** @param size of the object */
@@ -123,17 +128,14 @@ async function completeUpload(
   const headers = { 'content-type': 'application/xml' }
   const send = async () => {
     const reply = await s3.send({ method: 'POST', key, query: { uploadId }, headers, body }, signal)
-    // The status is sent before the work is done: a failure shows in the document only.
-    if (readElement(reply.text, 'Code') !== undefined) throw new Refusal(reply)
-    if (!IS_COMPLETE.test(reply.text)) missing('CompleteMultipartUploadResult')
+    if (!/MultipartUploadResult\b/.test(reply.text)) throw notS3('has no CompleteMultipartUploadResult')
   }
   try {
-    const unlessGone = (error: unknown) => !isUploadGone(error) && transient(error)
-    await retry(send, { attempts: PART_ATTEMPTS, transient: unlessGone }, signal)
+    await retry(send, UNLESS_GONE, signal)
   } catch (error) {
     signal.throwIfAborted()
     // If the response was lost, the object may exist anyway.
-    const isRefused = error instanceof Refusal && !isTransient(error)
+    const isRefused = error instanceof Refusal && !error.retryable
     const found = isRefused ? undefined : await findObject(s3, key, signal).catch(() => undefined)
     if (!found || !isResult(found, upload, size, etags)) throw error
   }
@@ -141,12 +143,12 @@ async function completeUpload(
 
 /** Returns whether an object is the result of this multipart upload, and not an earlier object with the same key. */
 function isResult(
-  found: IncomingHttpHeaders,
+  found: HttpReply['headers'],
   { begunAt }: MultipartUpload,
   size: number,
   etags: readonly string[],
 ): boolean {
-  const etag = found.etag?.replaceAll('"', '').toLowerCase()
+  const etag = found['etag']?.replaceAll('"', '').toLowerCase()
   if (found['content-length'] !== String(size) || !etag?.endsWith(`-${etags.length}`)) return false
   // The ETag of most services is the MD5 of the MD5s of the parts.
   const names = Buffer.from(etags.join('').replaceAll('"', ''), 'hex')
@@ -154,16 +156,11 @@ function isResult(
   return isOfParts || Date.parse(found['last-modified'] ?? '') >= begunAt
 }
 
-function transient(error: unknown): Transience | false {
-  return isTransient(error) && { retryAfterS: retryAfterOf(error) }
-}
-
-function isUploadGone(error: unknown): boolean {
-  return error instanceof Refusal && error.facts.code === 'NoSuchUpload'
-}
-
-function missing(name: string): never {
-  throw new Problem(`the response has no ${name}, so it is not from an S3 service`, {
-    advice: 'Check "endpoint".',
-  })
+/** Escapes text for an element of a request body. */
+function escapeXml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
 }

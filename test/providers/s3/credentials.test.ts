@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { createHttpClient } from '../../../src/http/client.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
 import { createCredentials } from '../../../src/providers/s3/credentials.ts'
 import { s3 } from '../../../src/providers/s3/index.ts'
@@ -114,7 +115,9 @@ async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
   })
   const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
   const settings = requireSettings(s3.config.parse({ bucket: 'pics', region: 'eu-west-1' }))
-  return { home, proxy, get: createCredentials(settings, { outgoing }) }
+  const http = createHttpClient({ outgoing })
+  onTestFinished(http.close)
+  return { home, proxy, get: createCredentials(settings, { http }) }
 }
 
 const ROLE = 'arn:aws:iam::123456789012:role/uploads'

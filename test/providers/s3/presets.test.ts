@@ -370,6 +370,8 @@ describe('a put', () => {
         'cache-control': 'public, max-age=86400',
         'x-amz-content-sha256': request.sha256,
         'user-agent': 'upload-server',
+        accept: '*/*',
+        'accept-encoding': 'identity',
         connection: 'keep-alive',
       })
       expect(request).toMatchObject({ size: body.length, url: `/${PATH}` })
