@@ -1,6 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost, valueAt } from './shared/form-host/form-host.ts'
+import { formHost, valueAt } from './shared/form-host/index.ts'
 import { readProxy, readTextOption } from './shared/picgo-options.ts'
 
 /** Imgur, API version 3. */

@@ -1,6 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost, type HostAnswer, type HostForm } from './shared/form-host/form-host.ts'
+import { formHost, type HostAnswer, type HostForm } from './shared/form-host/index.ts'
 import { readTextOption } from './shared/picgo-options.ts'
 import { withoutSlash } from './shared/public-url.ts'
 

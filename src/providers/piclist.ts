@@ -1,6 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/form-host.ts'
+import { formHost } from './shared/form-host/index.ts'
 import { readTextOption } from './shared/picgo-options.ts'
 
 /** Another server with the same API: upload-server, PicList or PicGo. */

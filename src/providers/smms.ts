@@ -1,6 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/form-host.ts'
+import { formHost } from './shared/form-host/index.ts'
 import { readTextOption } from './shared/picgo-options.ts'
 
 /** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */

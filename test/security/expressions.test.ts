@@ -31,7 +31,7 @@ const PUT_TOGETHER: Record<string, string> = {
   'mask.ts': 'texts side by side; nothing in it repeats',
   'routes/loopback.ts': 'names of headers side by side; nothing in it repeats',
   'routes/part-header.ts': 'one sign and two digits',
-  'providers/shared/form-host/placeholders.ts': 'those of the operator, on texts of at most 64 K characters',
+  'providers/http/placeholders.ts': 'those of the operator, on texts of at most 64 K characters',
   'providers/command/words.ts': 'names of programs, as a list',
   'providers/s3/presets.ts': 'sees host names of the configuration, and has a dot between its repetitions',
   'uploader/url-rewrite.ts': 'those of the operator, on URLs of at most 8 K characters',

@@ -3,8 +3,9 @@ import { messageOf } from '../../errors.ts'
 import { ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
-import { findOpenCredential } from '../shared/form-host/credentials.ts'
-import { createHost, findDescriptionFault, type HostDescription } from '../shared/form-host/index.ts'
+import { sendForm } from '../shared/form-host/index.ts'
+import { findOpenCredential } from './credentials.ts'
+import { compileHost, type HostDescription } from './description.ts'
 import { fromPicGo } from './picgo.ts'
 import { inWordsOfSxcu, readSxcu } from './sxcu.ts'
 
@@ -114,11 +115,17 @@ export const http = defineProvider({
   },
   config,
   validate,
-  open: (options, { http }) => createHost(describe(options), http),
+  open(options, { http }) {
+    const { namesFiles, describe } = compileHost(descriptionOf(options))
+    return {
+      traits: { namesFiles },
+      put: (object, signal) => sendForm(describe(object), object, http, signal),
+    }
+  },
   fromPicGo,
 })
 
-function describe({ url = '', sxcu, ...rest }: Options): HostDescription {
+function descriptionOf({ url = '', sxcu, ...rest }: Options): HostDescription {
   return sxcu === undefined ? { url, ...rest } : readSxcu(sxcu)
 }
 
@@ -134,12 +141,21 @@ function validate(options: Options): string | undefined {
   const open = findOpenCredential(url, [headers, fields, query])
   if (open !== undefined)
     return `Move the value of "${open}" to "secrets" and write {secret:NAME} instead, so that it is masked.`
-  return findDescriptionFault(describe(options))
+  return findFault(descriptionOf(options))
+}
+
+function findFault(description: HostDescription): string | undefined {
+  try {
+    compileHost(description)
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
 }
 
 function validateSxcu(path: string): string | undefined {
   try {
-    const fault = findDescriptionFault(readSxcu(path))
+    const fault = findFault(readSxcu(path))
     return fault && `The file of "sxcu" can't be used: ${inWordsOfSxcu(fault)}`
   } catch (error) {
     return `The file of "sxcu" ${messageOf(error)}`

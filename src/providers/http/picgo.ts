@@ -1,6 +1,6 @@
-import { hideCredentials, hideInUrl } from '../shared/form-host/credentials.ts'
-import { literal } from '../shared/form-host/index.ts'
 import { readTextOption, type Translated } from '../shared/picgo-options.ts'
+import { hideCredentials, hideInUrl } from './credentials.ts'
+import { literal } from './template.ts'
 
 type Options = Record<string, unknown>
 type Texts = Record<string, string>

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { decodeText } from '../../decode-text.ts'
 import { systemCode } from '../../errors.ts'
 import { type Members, membersOf } from '../../members.ts'
-import { isCredential } from '../shared/form-host/credentials.ts'
-import { type HostDescription, literal } from '../shared/form-host/index.ts'
+import { isCredential } from './credentials.ts'
+import type { HostDescription } from './description.ts'
+import { literal } from './template.ts'
 
 type Texts = Record<string, string>
 

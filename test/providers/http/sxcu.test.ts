@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { compileHost } from '../../../src/providers/http/description.ts'
 import { inWordsOfSxcu, parseSxcu } from '../../../src/providers/http/sxcu.ts'
-import { compileHost } from '../../../src/providers/shared/form-host/description.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
 
 const read = (name: string) =>
   readFileSync(new URL(`../../fixtures/sxcu/${name}.sxcu`, import.meta.url), 'utf8')
@@ -46,7 +47,8 @@ describe('a file of ShareX', () => {
     const description = parseSxcu(read('oldest'))
     expect(description).toMatchObject({ method: 'POST', body: 'multipart', field: 'source' })
     expect(description.resultUrl).toBe('{responseurl}')
-    expect(compileHost(description).accept(302)).toBe(true)
+    const { answer } = compileHost(description).describe(objectOf('a.png', Buffer.from('x')))
+    expect(answer.statuses).toContain(302)
   })
 
   const FILE = { Version: '15.0.0', RequestURL: 'img.example.com/up', Body: 'Binary', URL: '' }

@@ -1,147 +1,172 @@
-import { messageOf } from '../../../errors.ts'
-import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
+import type { HttpClient, HttpReply } from '../../../http/client.ts'
 import { excerpt } from '../../../http/excerpt.ts'
-import { formBody, type TypedBody } from '../../../http/form-body.ts'
+import { formBody } from '../../../http/form-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
+import * as z from '../../../packages/zod.ts'
 import { Problem } from '../../../problem.ts'
-import type { Stored, Target, UploadObject } from '../../contract.ts'
+import { defineProvider, type Provider, type Stored, type UploadObject } from '../../contract.ts'
 import { cleanUrl } from '../public-url.ts'
-import { type CompiledHost, compileHost, type HostDescription } from './description.ts'
-import { answerFunctions, type EscapeContext, objectFunctions } from './placeholders.ts'
-import { type Functions, fillTemplate, type Template } from './template.ts'
-
-export type { HostDescription } from './description.ts'
-export { literal } from './template.ts'
+import { findInJson, parseJsonPath } from './json-path.ts'
 
 /** Maximum size of a response, in bytes. */
-export const MAX_REPLY_BYTES = 256 * 1024
+const MAX_REPLY_BYTES = 256 * 1024
 
-/**
- * Creates a destination that accepts files over HTTP and returns their URLs. Most such hosts name files themselves, so nothing is
- * replaced.
- *
- * @throws Error with a sentence if the description is invalid
- */
-export function createHost(description: HostDescription, http: HttpClient): Target {
-  const host = compileHost(description)
-  const mask = createMask(Object.values(host.secrets))
-  return {
-    traits: { namesFiles: host.readsAnswer && host.method === 'POST' },
-    async put(object, signal) {
-      const { request, url } = makeRequest(host, object)
-      try {
-        return readAnswer(host, object, await http.send(request, signal), url)
-      } catch (error) {
-        signal.throwIfAborted()
-        throw hideSecrets(error, mask)
+type Shape = Record<string, z.ZodType>
+type Values = Readonly<Record<string, string | number | undefined>>
+
+/** The request that sends one file. Undefined values are left out. */
+export interface HostForm {
+  /** Default: POST. */
+  readonly method?: 'POST' | 'PUT' | 'PATCH' | undefined
+  readonly url: string
+  readonly query?: Values
+  readonly headers?: Readonly<Record<string, string | undefined>>
+  /** Form fields before the file. */
+  readonly fields?: Values
+  /** Form field of the file. Undefined: the body is only the bytes of the file. */
+  readonly file?: string | undefined
+  /** Credentials in the form. They are masked in messages, because hosts repeat them. */
+  readonly secrets?: readonly (string | undefined)[]
+}
+
+/** Where a value is in a response to a URL: a JSON path such as `data.links[0].url`, or a function. */
+export type Place = string | ((reply: HttpReply, url: URL) => string | undefined)
+
+/** What the response of a host has where. Of several places, the first with a value counts. */
+export interface HostAnswer {
+  /** A place, and the values that a success has there, because many hosts report failures with status 200. */
+  readonly success?: readonly [place: Place, ...values: (string | number | boolean)[]] | undefined
+  readonly url: Place | readonly Place[]
+  readonly deleteUrl?: Place | readonly Place[] | undefined
+  readonly error?: Place | readonly Place[] | undefined
+  /** Statuses of responses that are read. Default: 200 to 299. */
+  readonly statuses?: readonly number[] | undefined
+}
+
+/** One request to a host, and its response. */
+export interface HostExchange {
+  readonly form: HostForm
+  readonly answer: HostAnswer
+}
+
+export interface FormHost<S extends Shape> extends Omit<Provider<z.ZodObject<S>>, 'config' | 'open'> {
+  readonly options: S
+  form(options: z.output<z.ZodObject<S>>): HostForm
+  readonly answer: HostAnswer | ((options: z.output<z.ZodObject<S>>) => HostAnswer)
+}
+
+/** Makes the provider of an image host that accepts a form, names files itself and returns their URLs. */
+export function formHost<S extends Shape>({ options: shape, form, answer, ...about }: FormHost<S>) {
+  return defineProvider({
+    ...about,
+    config: z.object(shape),
+    open(options, { http }) {
+      const exchange = {
+        form: form(options),
+        answer: typeof answer === 'function' ? answer(options) : answer,
+      }
+      return {
+        traits: { namesFiles: true },
+        put: (object, signal) => sendForm(exchange, object, http, signal),
       }
     },
-  }
+  })
 }
 
-/** Returns a sentence about an invalid description, or undefined. */
-export function findDescriptionFault(description: HostDescription): string | undefined {
-  try {
-    compileHost(description)
-    return undefined
-  } catch (error) {
-    return messageOf(error)
-  }
-}
-
-function makeRequest(host: CompiledHost, object: UploadObject): { request: HttpRequest; url: URL } {
-  const plain = objectFunctions(object, host.secrets, 'text')
-  const fill = (template: Template, context: EscapeContext) =>
-    fillTemplate(template, objectFunctions(object, host.secrets, context), plain) ?? ''
-  const url = new URL(fill(host.url, 'url'))
-  for (const [name, value] of host.query) url.searchParams.append(name, fill(value, 'text'))
-  const body = makeBody(host, object, fill)
-  const headers: Record<string, string> = { 'content-type': body.contentType }
-  for (const [name, value] of host.headers) headers[name] = checkHeader(name, fill(value, 'header'))
+/** Sends a file, and returns its URL. */
+export async function sendForm(
+  { form, answer }: HostExchange,
+  object: UploadObject,
+  http: HttpClient,
+  signal: AbortSignal,
+): Promise<Stored> {
+  const { method = 'POST', query = {}, headers = {}, fields = {}, file, secrets = [] } = form
+  const mask = createMask(secrets.filter(secret => secret !== undefined))
+  const url = new URL(form.url)
+  for (const [name, value] of filled(query)) url.searchParams.append(name, value)
+  const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
+  const body =
+    file === undefined ? object : formBody(filled(fields), [{ field: file, fileName, content: object }])
+  const { statuses } = answer
   const request = {
-    method: host.method,
+    method,
     url,
-    headers,
+    headers: { 'content-type': body.contentType, ...checkHeaders(headers) },
     body,
-    accept: host.accept,
     maxReplyBytes: MAX_REPLY_BYTES,
+    ...(statuses && { accept: (status: number) => statuses.includes(status) }),
     explain(refusal: HttpReply) {
-      const reason = find(host.errorMessage, answerFunctions({ reply: refusal, url }))
+      const reason = find(answer.error, refusal, url)
       return reason === undefined ? undefined : { reason }
     },
   }
-  return { request, url }
+  try {
+    return readAnswer(answer, await http.send(request, signal), url)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw hideSecrets(error, mask)
+  }
 }
 
-function makeBody(
-  { field, fields }: CompiledHost,
-  object: UploadObject,
-  fill: (template: Template, context: EscapeContext) => string,
-): TypedBody {
-  if (field === undefined) return object
-  const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
-  const texts = fields.map(([name, value]) => [name, fill(value, 'text')] as const)
-  return formBody(texts, [{ field, fileName, content: object }])
+function filled(values: Values): [name: string, value: string][] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, String(value)]],
+  )
 }
 
-/** Node also rejects such a value, but only after the body has started. */
-export function checkHeader(name: string, value: string): string {
-  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
+function checkHeaders(headers: Values): Record<string, string> {
+  const all = filled(headers)
+  // Node also rejects such a value, but only after the body has started.
+  const [wrong] = all.find(([, value]) => !/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) ?? []
+  if (wrong === undefined) return Object.fromEntries(all)
   throw new Problem(
-    `the header "${name}" can't be sent: its value contains a line break or a character outside Latin-1`,
+    `the header "${wrong}" can't be sent: its value contains a line break or a character outside Latin-1`,
   )
 }
 
 /** @throws Problem unless the response is a success that contains an absolute URL */
-function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, url: URL): Stored {
-  const answered = answerFunctions({ reply, url })
-  const functions = { ...objectFunctions(object, host.secrets, 'url'), ...answered }
-  const plain = { ...objectFunctions(object, host.secrets, 'text'), ...answered }
-  const { success } = host
-  if (!host.readsAnswer && reply.status < 300 && isPage(reply))
-    throw new Problem(`${url.host} returned an HTML page instead of the result: ${excerpt(reply.text)}`)
-  if (success && !success.is.has(fillTemplate(success.at, functions, plain) ?? '')) {
-    const reason = find(host.errorMessage, functions, plain) ?? reply.text
-    throw new Problem(`${url.host} did not store it: ${excerpt(reason)}`)
+function readAnswer({ success, url, deleteUrl, error }: HostAnswer, reply: HttpReply, asked: URL): Stored {
+  const { host } = asked
+  const read = (places: Place | readonly Place[] | undefined) => find(places, reply, asked)
+  const fail = (what: string) => new Problem(`${host} ${what}: ${excerpt(read(error) ?? reply.text)}`)
+  if (success) {
+    const [place, ...values] = success
+    if (!values.map(String).includes(read(place) ?? '')) throw fail('did not store it')
   }
-  const address = find(host.resultUrl, functions, plain)
-  if (address === undefined) {
-    const reason = find(host.errorMessage, functions, plain) ?? reply.text
-    throw new Problem(`${url.host} returned no URL: ${excerpt(reason)}`)
-  }
-  const resultUrl = toCleanUrl(address)
-  if (resultUrl === undefined) {
-    throw new Problem(`${url.host} returned "${excerpt(address)}", which is not an http or https URL`)
-  }
-  const deleteUrl = toCleanUrl(find(host.deleteUrl, functions, plain) ?? '')
-  return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
+  const found = read(url)
+  if (found === undefined) throw fail('returned no URL')
+  const clean = toCleanUrl(found)
+  if (clean === undefined)
+    throw new Problem(`${host} returned "${excerpt(found)}", which is not an http or https URL`)
+  const deleting = toCleanUrl(read(deleteUrl) ?? '')
+  return { url: clean, ...(deleting !== undefined && { deleteUrl: deleting }) }
 }
 
-/** Detects an HTML page, such as a login page. */
-function isPage({ headers, text }: HttpReply): boolean {
-  return (
-    /^text\/html\b/i.test(headers['content-type'] ?? '') ||
-    /^\s*<(?:!doctype|html)\b/i.test(text.slice(0, 1000))
-  )
-}
-
-/** Returns the first template with a value. */
-function find(places: readonly Template[], functions: Functions, plain?: Functions): string | undefined {
-  for (const place of places) {
-    const text = fillTemplate(place, functions, plain)?.trim()
-    if (text) return text
+function find(places: Place | readonly Place[] = [], reply: HttpReply, url: URL): string | undefined {
+  for (const place of [places].flat()) {
+    const value = (typeof place === 'string' ? valueAt(reply, place) : place(reply, url))?.trim()
+    if (value) return value
   }
   return undefined
 }
 
+/** Returns the value at a path such as `data.links[0].url`. Undefined also for a page or other text. */
+export function valueAt({ text }: HttpReply, path: string): string | undefined {
+  try {
+    return findInJson(JSON.parse(text), parseJsonPath(path))
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns undefined unless it is an absolute http or https URL. */
-export function toCleanUrl(text: string): string | undefined {
+function toCleanUrl(text: string): string | undefined {
   if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
   return cleanUrl(text)
 }
 
 /** Masks secrets, because hosts repeat them in responses and URLs contain them. */
-export function hideSecrets(error: unknown, mask: Mask): unknown {
+function hideSecrets(error: unknown, mask: Mask): unknown {
   if (!(error instanceof Problem)) return error
   const { why, advice, code, retryable, retryAfterS, cause } = error
   const reason = cause instanceof Error ? cause.message : undefined

@@ -1,11 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import type { HttpReply } from '../../../http/client.ts'
-import { decodeHeader } from '../../../http/excerpt.ts'
-import { DATE_PLACEHOLDERS } from '../../../payload/date-placeholders.ts'
-import type { UploadObject } from '../../contract.ts'
-import { encodeKey, encodeSegment } from '../public-url.ts'
-import { findInXml, parseXmlPath } from '../xml-path.ts'
-import { findInJson, parseJsonPath } from './json-path.ts'
+import type { HttpReply } from '../../http/client.ts'
+import { decodeHeader } from '../../http/excerpt.ts'
+import { DATE_PLACEHOLDERS } from '../../payload/date-placeholders.ts'
+import type { UploadObject } from '../contract.ts'
+import { findInJson, parseJsonPath } from '../shared/form-host/json-path.ts'
+import { encodeKey, encodeSegment } from '../shared/public-url.ts'
+import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
 import type { Functions } from './template.ts'
 
 /** Maximum length of a text that a regular expression searches, because it may take quadratic time. Characters. */

@@ -1,4 +1,4 @@
-import { decodeSafely } from '../../../mask.ts'
+import { decodeSafely } from '../../mask.ts'
 import { literal } from './template.ts'
 
 /** Texts by name. */

@@ -1,10 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  type Functions,
-  fillTemplate,
-  literal,
-  parseTemplate,
-} from '../../../../src/providers/shared/form-host/template.ts'
+import { type Functions, fillTemplate, literal, parseTemplate } from '../../../src/providers/http/template.ts'
 
 const functions: Functions = {
   filename: () => 'a.png',

@@ -1,6 +1,10 @@
-import { inMemory } from '../../../body.ts'
-import { messageOf } from '../../../errors.ts'
-import type { UploadObject } from '../../contract.ts'
+import { inMemory } from '../../body.ts'
+import { messageOf } from '../../errors.ts'
+import type { HttpReply } from '../../http/client.ts'
+import { excerpt } from '../../http/excerpt.ts'
+import { Problem } from '../../problem.ts'
+import type { UploadObject } from '../contract.ts'
+import type { HostExchange } from '../shared/form-host/index.ts'
 import { answerFunctions, objectFunctions } from './placeholders.ts'
 import { type Functions, fillTemplate, listNames, parseTemplate, type Template } from './template.ts'
 
@@ -42,22 +46,10 @@ type Pairs = readonly (readonly [name: string, value: Template])[]
 
 /** A description with parsed templates. */
 export interface CompiledHost {
-  readonly method: 'POST' | 'PUT' | 'PATCH'
-  readonly url: Template
-  readonly query: Pairs
-  /** Headers with lower-case names. */
-  readonly headers: Pairs
-  readonly fields: Pairs
-  /** Undefined: the body is only the bytes of the file. */
-  readonly field: string | undefined
-  readonly resultUrl: readonly Template[]
-  readonly deleteUrl: readonly Template[]
-  readonly errorMessage: readonly Template[]
-  readonly success: { readonly at: Template; readonly is: ReadonlySet<string> } | undefined
-  /** If true, success depends on the content of the response, and not only on its status. */
-  readonly readsAnswer: boolean
-  readonly secrets: Readonly<Record<string, string>>
-  accept(status: number): boolean
+  /** Whether the host names files itself, as most do, so that nothing is replaced. */
+  readonly namesFiles: boolean
+  /** Fills in the templates for an object. */
+  describe(object: UploadObject): HostExchange
 }
 
 /** Placeholders with values that the client chooses, or that follow from them. */
@@ -72,6 +64,9 @@ const SAMPLE: UploadObject = {
   contentType: 'image/png',
   sha256: '',
 }
+
+/** Default statuses of success. */
+const SUCCESSFUL = Array.from({ length: 100 }, (_, index) => 200 + index)
 
 /** Headers that are set from the body. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expect']
@@ -107,7 +102,7 @@ export function compileHost(description: HostDescription): CompiledHost {
     errorMessage: locate('errorMessage', description.errorMessage),
     success: success && {
       at: read('success.at', asTemplate('success.at', success.at), answered),
-      is: new Set(success.is.map(String)),
+      is: success.is,
     },
     secrets,
   }
@@ -115,12 +110,50 @@ export function compileHost(description: HostDescription): CompiledHost {
     for (const template of name === 'url' ? [compiled.url] : compiled[name]) checkOrigin(name, template, sent)
   checkUrl(fillTemplate(compiled.url, sent))
   checkHeaders(compiled)
-  const redirects = usesLocation(description, compiled.resultUrl) ? [301, 302, 303] : []
-  const accept = (status: number) =>
-    statuses?.includes(status) ?? ((status >= 200 && status < 300) || redirects.includes(status))
-  const names = [...compiled.resultUrl, ...(compiled.success ? [compiled.success.at] : [])].flatMap(listNames)
+  const { resultUrl, deleteUrl, errorMessage } = compiled
+  const redirects = usesLocation(description, resultUrl) ? [...SUCCESSFUL, 301, 302, 303] : undefined
+  const names = [...resultUrl, ...(compiled.success ? [compiled.success.at] : [])].flatMap(listNames)
   const readsAnswer = names.some(name => RESPONSE_PLACEHOLDERS.has(name))
-  return { ...compiled, readsAnswer, accept }
+  return {
+    namesFiles: readsAnswer && method === 'POST',
+    describe(object) {
+      const plain = objectFunctions(object, secrets, 'text')
+      const inUrl = objectFunctions(object, secrets, 'url')
+      const inHeader = objectFunctions(object, secrets, 'header')
+      const fill = (pairs: Pairs, functions: Functions) =>
+        Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, plain)]))
+      const place = (template: Template) => (reply: HttpReply, url: URL) => {
+        const answered = answerFunctions({ reply, url })
+        return fillTemplate(template, { ...inUrl, ...answered }, { ...plain, ...answered })
+      }
+      const form = {
+        method,
+        url: fillTemplate(compiled.url, inUrl, plain) ?? '',
+        query: fill(compiled.query, plain),
+        headers: fill(compiled.headers, inHeader),
+        fields: fill(compiled.fields, plain),
+        file: compiled.field,
+        secrets: Object.values(secrets),
+      }
+      const answer = {
+        success: compiled.success && ([place(compiled.success.at), ...compiled.success.is] as const),
+        url: [...(readsAnswer ? [] : [refusePage]), ...resultUrl.map(place)],
+        deleteUrl: deleteUrl.map(place),
+        error: errorMessage.map(place),
+        statuses: statuses ?? redirects,
+      }
+      return { form, answer }
+    },
+  }
+}
+
+/** Where only the status shows a success, an HTML page is one of something else, such as a login. */
+function refusePage({ status, headers, text }: HttpReply, { host }: URL): undefined {
+  const isPage =
+    /^text\/html\b/i.test(headers['content-type'] ?? '') ||
+    /^\s*<(?:!doctype|html)\b/i.test(text.slice(0, 1000))
+  if (isPage && status < 300)
+    throw new Problem(`${host} returned an HTML page instead of the result: ${excerpt(text)}`)
 }
 
 function pairsOf(texts: Texts = {}): [string, string][] {
@@ -169,7 +202,7 @@ function checkOrigin(option: string, template: Template, sent: Functions): void 
 }
 
 /** Checks header names, which are tokens (RFC 9110, section 5.6.2). */
-function checkHeaders({ headers, field }: Pick<CompiledHost, 'headers' | 'field'>): void {
+function checkHeaders({ headers, field }: { headers: Pairs; field: string | undefined }): void {
   for (const [name] of headers) {
     if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(name))
       throw new Error(`"headers" has "${name}", which is not a valid header name.`)
