@@ -1,18 +1,12 @@
 import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
-import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { splitExtension } from '../payload/file-name.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import { LOADERS } from './job.ts'
 import type { PictureOptions } from './options.ts'
-import { changeInProcess } from './processes.ts'
-
-/** Images that are changed at the same time, each by one process, which can take 8 bytes per pixel. */
-const AT_ONCE = 2
-
-const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
+import { runInProcess, turns } from './processes.ts'
 
 export interface ChangeDeps {
   readonly payloads: Payloads
@@ -71,9 +65,11 @@ async function work(
   const [base, old] = splitExtension(name)
   const input = path ?? (await readAll(payload, signal))
   try {
-    const changed = await changeInProcess(
+    const changed = await runInProcess(
       { name, contentType, size, input, options },
-      (bytes, extension) => {
+      async (answer, bytes) => {
+        if (answer.is !== 'changed') return undefined
+        const { extension } = answer
         const newName = extension && old ? base + extension : name
         return payloads.read(bytes, { name: newName, folders, spool, limit: fileSize })
       },

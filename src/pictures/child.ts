@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { UploadError } from '../errors.ts'
-import { bytesOf, LOADERS, type PictureAnswer, type PictureJob } from './job.ts'
+import { findDifference } from './difference.ts'
+import { bytesOf, type CompareJob, LOADERS, type PictureAnswer, type PictureJob } from './job.ts'
 import { loadSharp } from './load.ts'
 import { look, mustChange, needsWork, outputFormatOf } from './look.ts'
 import { watchMemory } from './memory.ts'
@@ -9,7 +10,7 @@ import { render } from './render.ts'
 import { isSequence } from './strip/avif.ts'
 import { notStripped, strip } from './strip/index.ts'
 
-// The process that changes images, started by processes.ts. It changes one at a time, and is killed after a timeout.
+// The process that changes and compares images, started by processes.ts. It does one job at a time, and is killed after a timeout.
 
 const EXTENSIONS: Partial<Record<SourceFormat, string>> = {
   webp: '.webp',
@@ -25,8 +26,8 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal
 // If Linux runs out of memory, it should kill this process instead of the server.
 writeFile('/proc/self/oom_score_adj', '1000').catch(() => {})
 
-process.on('message', async (job: PictureJob) => {
-  const done = watchMemory(() => giveUp(job))
+process.on('message', async (job: PictureJob | CompareJob) => {
+  const done = watchMemory(() => giveUp('before' in job ? job.after : job))
   const [answer, bytes] = await work(job).finally(done)
   process.send?.(answer)
   if (bytes) process.stdout.write(bytes)
@@ -38,8 +39,12 @@ function giveUp({ name }: PictureJob): void {
   process.send?.({ is: 'failed', code: 'too_large', message } satisfies PictureAnswer)
 }
 
-async function work(job: PictureJob): Promise<[PictureAnswer, Buffer?]> {
+async function work(job: PictureJob | CompareJob): Promise<[PictureAnswer, Buffer?]> {
   try {
+    if ('before' in job) {
+      const { image, ...difference } = await findDifference(await loadSharp(), job)
+      return [{ is: 'compared', size: image?.length ?? 0, difference }, image]
+    }
     const { bytes, extension } = (await change(job)) ?? {}
     return bytes ? [{ is: 'changed', size: bytes.length, extension }, bytes] : [{ is: 'same' }]
   } catch (error) {

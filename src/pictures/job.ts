@@ -14,12 +14,27 @@ export interface PictureJob {
   readonly options: PictureOptions
 }
 
+/** Two images whose pixels are compared. */
+export interface CompareJob {
+  readonly before: PictureJob
+  readonly after: PictureJob
+}
+
+export interface PixelDifference {
+  /** Share of the pixels that have changed, 0 to 1. A pixel that only one image has counts as changed. */
+  readonly share: number
+  readonly before: { readonly width: number; readonly height: number }
+  readonly after: { readonly width: number; readonly height: number }
+}
+
 /** The result of a job. */
 export type PictureAnswer =
   /** The image stays unchanged. */
   | { readonly is: 'same' }
   /** Number of bytes that follow on standard output. `extension` is set if the format has changed. */
   | { readonly is: 'changed'; readonly size: number; readonly extension: string | undefined }
+  /** Number of bytes of the image that shows the difference, which follow on standard output. */
+  | { readonly is: 'compared'; readonly size: number; readonly difference: PixelDifference }
   /** The bytes are not an image of this type. */
   | { readonly is: 'unreadable'; readonly reason: string }
   /** An UploadError. */

@@ -36,6 +36,6 @@ export async function loadLibrary<T>(name: string, load: () => Promise<T>): Prom
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const { message, cause } = error
-    throw new UploadError('destination_failed', `The server can't process images: ${message}`, { cause })
+    throw new UploadError('destination_failed', `Image processing is not available: ${message}`, { cause })
   }
 }

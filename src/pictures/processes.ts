@@ -4,7 +4,8 @@ import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { systemCode, UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
-import type { PictureAnswer, PictureJob } from './job.ts'
+import { createSlots } from '../flow/slots.ts'
+import type { CompareJob, PictureAnswer, PictureJob } from './job.ts'
 
 /** The build of child.ts, because Node can't run the source. */
 const ENTRY = createRequire(import.meta.url).resolve('#picture-process')
@@ -16,25 +17,32 @@ const IDLE_MS = 5000
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
 
-/** Reads the bytes of a changed image. `extension` is set if the format has changed. */
-export type Receive<T> = (bytes: AsyncIterable<Uint8Array>, extension: string | undefined) => Promise<T>
+/** Jobs at the same time, each in one process, which can take 8 bytes per pixel. */
+const AT_ONCE = 2
+
+/** Runs a job when one of the others has ended. */
+export const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
+
+type Done = Extract<PictureAnswer, { is: 'same' | 'changed' | 'compared' }>
+
+/** Makes the result of a job. It reads all bytes that the answer announces. */
+export type Receive<T> = (answer: Done, bytes: AsyncIterable<Uint8Array>) => Promise<T>
 
 /** Idle processes, each with the function that ends it. */
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
 /**
- * Changes an image in a separate process instead of a thread, because libvips can't be stopped (an AVIF of 1500 × 1500
+ * Changes or compares images in a separate process instead of a thread, because libvips can't be stopped (an AVIF of 1500 × 1500
  * pixels took 50 s despite sharp's `timeout` of 1 s), and an image that exhausts the memory ends its process. The process is
  * killed when the signal aborts. A process that failed is not used again.
  *
- * @returns undefined if the image stays unchanged
  * @throws the reason of the signal; UploadError; Error if the image can't be read
  */
-export async function changeInProcess<T>(
-  job: PictureJob,
+export async function runInProcess<T>(
+  job: PictureJob | CompareJob,
   receive: Receive<T>,
   signal: AbortSignal,
-): Promise<T | undefined> {
+): Promise<T> {
   signal.throwIfAborted()
   const child = takeIdle() ?? (await start())
   const kill = () => void child.kill('SIGKILL')
@@ -42,12 +50,10 @@ export async function changeInProcess<T>(
   try {
     signal.throwIfAborted()
     const answer = await ask(child, job)
-    const changed =
-      answer.is === 'changed'
-        ? await receive(readBytes(outputOf(child), answer.size), answer.extension)
-        : undefined
+    const size = answer.is === 'same' ? 0 : answer.size
+    const result = await receive(answer, readBytes(outputOf(child), size))
     rest(child)
-    return changed
+    return result
   } catch (error) {
     kill()
     signal.throwIfAborted()
@@ -109,10 +115,7 @@ function handlesOf(child: ChildProcess) {
   return [child, child.channel, outputOf(child)]
 }
 
-function ask(
-  child: ChildProcess,
-  job: PictureJob,
-): Promise<Extract<PictureAnswer, { is: 'same' | 'changed' }>> {
+function ask(child: ChildProcess, job: PictureJob | CompareJob): Promise<Done> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null, signal: string | null) =>
       reject(new Error(`the process that decoded it exited with ${signal ?? code}`))

@@ -795,7 +795,7 @@ describe('without a package', () => {
     const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toMatch(
-      /^The server can't process images: .*"npm install --omit=optional sharp @img\//,
+      /^Image processing is not available: .*"npm install --omit=optional sharp @img\//,
     )
     await expectStored(await upload(`${url}/upload`, { 'a.txt': 'text' }), ['text'])
   })
@@ -805,7 +805,7 @@ describe('without a package', () => {
     const answer = await upload(`${url}/upload`, { 'a.heic': await readFile(HEIC) })
     expectFailure(answer, 502, 'destination_failed')
     expect(answer.message).toMatch(
-      /^The server can't process images: .*"npm install --omit=optional libheif-js"/,
+      /^Image processing is not available: .*"npm install --omit=optional libheif-js"/,
     )
     const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expect((await open(other)).item.contentType).toBe('image/webp')

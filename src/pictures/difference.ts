@@ -1,0 +1,166 @@
+import { UploadError } from '../errors.ts'
+import type { CompareJob, PictureJob, PixelDifference } from './job.ts'
+import { allowLoaders, type SharpModule } from './load.ts'
+import { look } from './look.ts'
+import { allowPixels } from './memory.ts'
+
+/** Pixels with 4 bytes each: red, green, blue, alpha. */
+interface Pixels {
+  readonly width: number
+  readonly height: number
+  readonly bytes: Uint8Array
+  /** The same memory, one number per pixel. */
+  readonly words: Uint32Array
+}
+
+/** Where YIQ colors begin to look different: a tenth of the distance of black and white, squared. */
+const LEAST_DISTANCE = 0.1 ** 2 * 35_215
+
+/** How much of the picture is left behind the changed pixels, 0 to 1. */
+const BACKGROUND = 0.15
+
+/**
+ * Compares two images by their decoded pixels, all frames included.
+ *
+ * @returns with a PNG, the later image in pale grey with the changed pixels in red, unless no pixel has changed
+ * @throws UploadError `too_large` if one of them, or the area of both, has too many pixels
+ */
+export async function findDifference(
+  sharp: SharpModule,
+  { before, after }: CompareJob,
+): Promise<PixelDifference & { readonly image?: Buffer }> {
+  const a = await decode(sharp, before)
+  const b = await decode(sharp, after)
+  const width = Math.max(a.width, b.width)
+  const height = Math.max(a.height, b.height)
+  if (width * height > after.options.maxPixels)
+    throw new UploadError('too_large', 'The sizes of the images are too different to compare their pixels.')
+  allowPixels(width * height)
+  const { changed, drawn } = compare(a, b, width, height)
+  const sizes = { before: sizeOf(a), after: sizeOf(b) }
+  if (changed === 0) return { share: 0, ...sizes }
+  allowLoaders(sharp, [])
+  const image = await sharp(drawn, { raw: { width, height, channels: 3 } })
+    .png({ compressionLevel: 6 })
+    .toBuffer()
+  return { share: changed / (width * height), ...sizes, image }
+}
+
+const sizeOf = ({ width, height }: Pixels) => ({ width, height })
+
+async function decode(sharp: SharpModule, job: PictureJob): Promise<Pixels> {
+  const picture = await look(sharp, job)
+  const { data, info } = await picture
+    .open()
+    .autoOrient()
+    .toColourspace('srgb')
+    .ensureAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true })
+  const words = new Uint32Array(data.buffer, data.byteOffset, info.width * info.height)
+  return { width: info.width, height: info.height, bytes: data, words }
+}
+
+function compare(
+  a: Pixels,
+  b: Pixels,
+  width: number,
+  height: number,
+): { changed: number; drawn: Uint8Array } {
+  const drawn = new Uint8Array(width * height * 3).fill(255)
+  let changed = 0
+  for (let y = 0, out = 0; y < height; y++) {
+    for (let x = 0; x < width; x++, out += 3) {
+      const isInA = x < a.width && y < a.height
+      const isInB = x < b.width && y < b.height
+      if (!isInA && !isInB) continue
+      if (isInA !== isInB || (isInB && isChanged(a, b, x, y))) {
+        changed++
+        drawn[out + 1] = 0
+        drawn[out + 2] = 0
+      } else {
+        const grey = 255 + (brightnessOf(b, x, y) - 255) * BACKGROUND
+        drawn.fill(grey, out, out + 3)
+      }
+    }
+  }
+  return { changed, drawn }
+}
+
+/** Whether a pixel looks different, and not only because an edge was smoothed in another way. */
+function isChanged(a: Pixels, b: Pixels, x: number, y: number): boolean {
+  const isEqual = a.words[y * a.width + x] === b.words[y * b.width + x]
+  if (isEqual || distance(a, b, x, y) <= LEAST_DISTANCE) return false
+  return !isSmoothed(a, b, x, y) && !isSmoothed(b, a, x, y)
+}
+
+/** One channel of a pixel on a white background. */
+function channelOf({ bytes, width }: Pixels, x: number, y: number, channel: number): number {
+  const at = (y * width + x) * 4
+  const alpha = (bytes[at + 3] ?? 0) / 255
+  return 255 + ((bytes[at + channel] ?? 0) - 255) * alpha
+}
+
+/** The Y of YIQ, 0 to 255. */
+function brightnessOf(one: Pixels, x: number, y: number): number {
+  const [red, green, blue] = [channelOf(one, x, y, 0), channelOf(one, x, y, 1), channelOf(one, x, y, 2)]
+  return red * 0.299 + green * 0.587 + blue * 0.114
+}
+
+/**
+ * The square of the distance of two colors as people see it.
+ *
+ * @see "Measuring perceived color difference using YIQ NTSC transmission color space in mobile applications", Kotsarenko and
+ *   Ramos, 2010
+ */
+function distance(a: Pixels, b: Pixels, x: number, y: number): number {
+  const red = channelOf(a, x, y, 0) - channelOf(b, x, y, 0)
+  const green = channelOf(a, x, y, 1) - channelOf(b, x, y, 1)
+  const blue = channelOf(a, x, y, 2) - channelOf(b, x, y, 2)
+  const luma = red * 0.299 + green * 0.587 + blue * 0.114
+  const inPhase = red * 0.596 - green * 0.274 - blue * 0.322
+  const quadrature = red * 0.211 - green * 0.523 + blue * 0.312
+  return 0.5053 * luma ** 2 + 0.299 * inPhase ** 2 + 0.1957 * quadrature ** 2
+}
+
+/**
+ * Whether a pixel of `one` is a smoothed edge: it has a darker and a brighter neighbor, and one of these is part of an area
+ * of one color in both images.
+ *
+ * @see "Anti-aliased pixel and intensity slope detector", Vyšniauskas, 2009
+ */
+function isSmoothed(one: Pixels, other: Pixels, x: number, y: number): boolean {
+  const brightness = brightnessOf(one, x, y)
+  let equal = 0
+  let [darkest, darkX, darkY] = [brightness, -1, -1]
+  let [brightest, brightX, brightY] = [brightness, -1, -1]
+  for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, one.height - 1); nextY++)
+    for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, one.width - 1); nextX++) {
+      if (nextX === x && nextY === y) continue
+      const next = brightnessOf(one, nextX, nextY)
+      if (next === brightness && ++equal > MOST_EQUAL) return false
+      if (next < darkest) [darkest, darkX, darkY] = [next, nextX, nextY]
+      if (next > brightest) [brightest, brightX, brightY] = [next, nextX, nextY]
+    }
+  if (darkest === brightness || brightest === brightness) return false
+  return (
+    (isInArea(one, darkX, darkY) && isInArea(other, darkX, darkY)) ||
+    (isInArea(one, brightX, brightY) && isInArea(other, brightX, brightY))
+  )
+}
+
+/** More neighbors of the same brightness belong to an area instead of an edge. */
+const MOST_EQUAL = 2
+
+/** Whether more than two neighbors have the same color. At the edge of an image, one of those that are missing counts, too. */
+function isInArea({ words, width, height }: Pixels, x: number, y: number): boolean {
+  if (x >= width || y >= height) return false
+  const word = words[y * width + x]
+  const isAtEdge = x === 0 || y === 0 || x === width - 1 || y === height - 1
+  // The pixel itself is counted, too.
+  let same = isAtEdge ? 0 : -1
+  for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, height - 1); nextY++)
+    for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, width - 1); nextX++)
+      if (words[nextY * width + nextX] === word) same++
+  return same > MOST_EQUAL
+}
