@@ -22,7 +22,7 @@ async function prepare(context: TestContext) {
   const cwd = await makeDirectory()
   for (const folder of ['shots', 'main', 'bin']) await mkdir(join(cwd, folder))
   for (const name of NAMES) await writeFile(join(cwd, 'shots', name), makePicture())
-  await writeFile(join(cwd, 'main/first.png'), makePicture())
+  await writeFile(join(cwd, 'main/first.png'), makePicture(1000, [0, 0, 255]))
   const program = join(cwd, 'bin/upload-server')
   await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${BIN}' "$@"\n`)
   await chmod(program, 0o755)
@@ -103,7 +103,7 @@ describe('action.yml', () => {
       url: links[0],
     })
     expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toContain('**5 of 5 stored')
-    expect(forge.comments[0]?.body).toContain('1 changed, 4 new')
+    expect(forge.comments[0]?.body).toContain('1 changed · 4 new')
     expect(printed).not.toContain(KEY)
   })
 
@@ -234,7 +234,7 @@ describe('the component of GitLab', () => {
     expect(dotenv).toMatchObject({ UPLOAD_STORED: '5', UPLOAD_FAILED: '0' })
     countStored(dotenv['UPLOAD_URL'] ?? '')
     expect(junit).toContain('<testsuites tests="5" failures="0"')
-    expect(forge.comments[0]?.body).toContain('1 changed, 4 new')
+    expect(forge.comments[0]?.body).toContain('1 changed · 4 new')
     expect(printed).not.toContain(KEY)
   })
 

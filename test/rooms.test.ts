@@ -33,7 +33,18 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   client: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'page'],
   // Both wings meet here, and nowhere else.
   cli: [
-    ...['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'store', 'providers', 'uploader'],
+    ...[
+      'flow',
+      'packages',
+      'files',
+      'clipboard',
+      'payload',
+      'http',
+      'store',
+      'pictures',
+      'providers',
+      'uploader',
+    ],
     ...['config', 'page', 'server', 'client'],
   ],
 }

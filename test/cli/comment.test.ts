@@ -1,10 +1,14 @@
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { makePicture } from '../helpers/picture.ts'
+import { makePicture as makeRed } from '../helpers/picture.ts'
 import { type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { runBuilt, runCli } from './run-cli.ts'
+
+/** One pixel that looks different at each call. */
+const makePicture = () => makeRed(9, [(count++ * 77) % 256, 0, 0])
+let count = 0
 
 async function startForge(): Promise<CommentForge> {
   const forge = await startCommentForge('github')
@@ -70,12 +74,61 @@ describe('upload --comment', () => {
     expect(second).toMatchObject({ code: 0, stdout: first.stdout })
     expect(forge.comments).toHaveLength(1)
     const body = forge.comments[0]?.body ?? ''
-    expect(body).toContain('### Screens\n\n**1 changed, 1 new, 1 gone, 1 the same**')
+    expect(body).toContain('### Screens\n\n**1 changed · 1 new · 1 gone · 1 the same**')
     expect(body).toMatch(
-      /\| <code>shots\/login\.png<\/code> \| <a .*before-login-.*<\/a>.* \| <a .*\/login-.*<\/a>.* \|/,
+      /<code>shots\/login\.png<\/code>: 100 % of the pixels changed\n\n.*\n.*\n\| <a .*before-login-.* \| <a .*\/login-.* \| <a .*difference-login-.*\|/,
     )
     expect(body).toContain('- gone: <code>main/old.png</code>')
     expect(body).not.toContain('menu')
+  })
+
+  it('shows nothing where only the bytes are different, and makes one line of an earlier comment', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    await rm(join(cwd, 'main/old.png'))
+    for (const name of ['login.png', 'new.png']) {
+      await writeFile(join(cwd, 'main', name), makeRed())
+      await writeFile(join(cwd, 'shots', name), makeRed())
+    }
+    const args = ['upload', '--comment', '--compare', 'main', 'shots']
+    const first = await runCli(args, { cwd, env: actions(forge) })
+    expect(first.stderr).toContain('Compared with main: 3 the same.')
+    expect(first.stderr).toContain('No image has changed, so no comment was created.')
+    expect(forge.comments).toEqual([])
+    await runCli(['upload', '--comment', 'shots'], { cwd, env: actions(forge) })
+    const again = await runCli(args, { cwd, env: actions(forge, { GITHUB_RUN_NUMBER: '2' }) })
+    expect(again.stderr).toContain('Updated the comment.')
+    expect(forge.comments.map(({ body }) => body.split('\n').slice(1).join())).toEqual([
+      '**Pictures**: 3 the same,',
+    ])
+  })
+
+  it.each([
+    [[], 0],
+    [['--fail-on', 'changed'], 1],
+    [['--fail-on', 'changed', '--threshold', '99.9'], 1],
+    [['--fail-on', 'changed', '--threshold', '100'], 0],
+    [['--fail-on', 'gone,new', '--threshold', '100', '--soft-fail'], 1],
+    [['--fail-on', 'changed', '--fail-on', 'new', '--threshold', '100'], 1],
+    [['--fail-on', 'other'], 2],
+  ])('ends with %s as code %i', async (more, code) => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const args = ['upload', '--comment', '--compare', 'main', ...more, 'shots']
+    const ended = await runCli(args, { cwd, env: actions(forge) })
+    expect(ended.code, ended.stderr).toBe(code)
+    expect(forge.comments).toHaveLength(code === 2 ? 0 : 1)
+    if (code === 1) expect(ended.stderr).toMatch(/^--fail-on: (?:1 changed|1 new · 1 gone|1 new)\.$/m)
+  })
+
+  it('without sharp, compares the bytes, and says so', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const hook = new URL('../fixtures/without.mjs', import.meta.url)
+    const env = { ...actions(forge), NODE_OPTIONS: `--import=${hook}?sharp` }
+    const { stderr } = await runBuilt(['upload', '--comment', '--compare', 'main', 'shots'], { cwd, env })
+    expect(stderr).toMatch(
+      /needs the package "sharp".* --compare compares the bytes of images, not their pixels\.$/m,
+    )
+    expect(forge.comments[0]?.body).toContain('**1 changed · 1 new · 1 gone · 1 the same**')
+    expect(forge.comments[0]?.body).not.toContain('Difference')
   })
 
   it('keeps what was before from being written over what is now', async () => {
@@ -119,7 +172,7 @@ describe('upload --comment', () => {
       await mkdir(join(cwd, name, '..'), { recursive: true })
       await writeFile(join(cwd, name), makePicture())
     }
-    const said = '**1 changed, 1 new, 1 gone**'
+    const said = '**1 changed · 1 new · 1 gone**'
     const args = ['upload', '--comment', '--compare', 'old', '--format', 'json', 'now']
     const { stdout } = await runCli(args, { cwd, env: actions(forge) })
     expect(forge.comments[0]?.body).toContain(said)
@@ -183,6 +236,8 @@ describe('upload --comment', () => {
       /without an API token/,
     ],
     ['no comment', ['--compare', 'main'], {}, 2, /--compare requires --comment/],
+    ['no earlier images', ['--comment', '--threshold', '1'], {}, 2, /--threshold requires --compare/],
+    ['nothing to fail on', ['--comment', '--fail-on', 'new'], {}, 2, /--fail-on requires --compare/],
   ])('with %s', async (_, args, env, code, said) => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const ended = await runCli(['upload', ...args, 'shots/new.png'], { cwd, env: actions(forge, env) })
@@ -264,7 +319,7 @@ describe('comment', () => {
     const env = { UPLOAD_COMMENT_TOKEN: TOKEN }
     expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''
-    expect(body).toContain('**1 changed, 1 the same, 1 failed**')
+    expect(body).toContain('**1 changed · 1 failed · 1 the same**')
     expect(body).toMatch(/\/a1\.png.*30 × 20 \|.*\/a2\.png/)
     const input = JSON.stringify(after)
     const said = await runBuilt(args, { cwd, env, input })

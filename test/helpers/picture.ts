@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { crc32, deflateSync } from 'node:zlib'
 
 /** A PNG that decodes, different at every call: one pixel, and so many random bytes in a chunk decoders skip. */
-export function makePicture(extraBytes = 1000): Buffer {
+export function makePicture(extraBytes = 1000, color = [255, 0, 0]): Buffer {
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
     chunk('IHDR', Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0])),
-    chunk('IDAT', deflateSync(Buffer.from([0, 255, 0, 0]))),
+    chunk('IDAT', deflateSync(Buffer.from([0, ...color]))),
     chunk('raNd', randomBytes(extraBytes)),
     chunk('IEND', Buffer.alloc(0)),
   ])

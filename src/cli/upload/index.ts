@@ -2,7 +2,7 @@ import { FORMATS } from '../../client/reports/format.ts'
 import { CLIENT_DEFAULTS } from '../../client/uploads.ts'
 import { showDuration } from '../../times.ts'
 import { commentFlags } from '../comment/index.ts'
-import { defineCommand, type Flags } from '../define.ts'
+import { defineCommand, type Flags, type Value } from '../define.ts'
 import {
   choice,
   config,
@@ -73,6 +73,28 @@ const reportFlags = {
   junit: { about: 'write a JUnit report with one test case per file', value: file, isRepeated: false },
 } as const satisfies Flags
 
+const percentage = {
+  shown: 'percent',
+  read(typed: string): number {
+    const share = typed.trim() === '' ? Number.NaN : Number(typed)
+    if (!(share >= 0 && share <= 100)) throw new Error('Must be a number from 0 to 100.')
+    return share
+  },
+} as const satisfies Value
+
+const DIFFERENCES = ['changed', 'new', 'gone'] as const
+
+const differences = {
+  shown: 'differences',
+  read(typed: string): readonly string[] {
+    const words = typed.split(',').map(word => word.trim())
+    if (!words.every(word => DIFFERENCES.some(one => one === word)))
+      throw new Error(`Available: ${DIFFERENCES.join(', ')}.`)
+    return words
+  },
+  offers: async () => DIFFERENCES,
+} as const satisfies Value
+
 const pullRequestFlags = {
   comment: {
     about: 'create or update a comment on the pull request that shows the images',
@@ -82,6 +104,19 @@ const pullRequestFlags = {
     about: 'with --comment: also show earlier images of the same paths, from this folder',
     value: folder,
     needs: 'comment',
+    isRepeated: false,
+  },
+  threshold: {
+    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
+    value: percentage,
+    needs: 'compare',
+    isRepeated: false,
+  },
+  failOn: {
+    about: 'exit with 1 if images are changed, new or gone, such as changed,gone',
+    value: differences,
+    needs: 'compare',
+    isRepeatable: true,
     isRepeated: false,
   },
   ...commentFlags,
@@ -146,11 +181,12 @@ export const upload = defineCommand({
     ['upload-server upload --server https://img.example.com --token-from ./token.sh shots/'],
     ['upload-server upload --keep-folders --strip-components 1 report/'],
     ['upload-server upload --comment --compare main/ shots/'],
+    ['upload-server upload --comment --compare main/ --threshold 0.1 --fail-on changed,gone shots/'],
     ['git diff -z --name-only | upload-server upload --files-from - --allow-empty'],
   ],
   exitCodes: {
     0: 'all files were stored',
-    1: 'none was stored',
+    1: 'none was stored, or --fail-on found a difference',
     2: 'wrong usage',
     3: 'only some were stored',
     4: "the server can't be reached",

@@ -1,7 +1,10 @@
 import { fstatSync } from 'node:fs'
 import { prepareComment } from '../../client/comments/comment.ts'
+import { countsOf, totalsOf } from '../../client/comments/comment-body.ts'
+import type { FindDifference } from '../../client/comments/earlier.ts'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entries.ts'
 import { readFileList } from '../../client/file-list.ts'
+import type { Comparison } from '../../client/reports/pairs.ts'
 import { openReports, writeReports } from '../../client/reports/reports.ts'
 import { isFailure, type Result } from '../../client/result.ts'
 import { uploadAll as uploadSilently } from '../../client/uploads.ts'
@@ -122,7 +125,7 @@ async function uploadAll(
   const { options, typed } = call
   const begun = performance.now()
   const reports = await orUsage(() => openReports(options, terminal))
-  const comment = await orUsage(() => prepareComment(entries, options, terminal, signal))
+  const comment = await orUsage(() => prepareComment(entries, options, findDifference, terminal, signal))
   const [only] = entries
   const progress = startProgress(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
@@ -147,10 +150,31 @@ async function uploadAll(
   sayWhatIsMissing(results, entries, call, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
   await tellDesktop(results, options, terminal)
-  const isTold = await comment.tell(results, before, signal)
+  const comparison = comment.conclude(results, before)
+  if (comparison && !signal.aborted)
+    terminal.note(oneLine(`Compared with ${options.compare}: ${totalsOf(comparison)}.`))
+  const isTold = await comment.tell(results, comparison, signal)
   for (const message of unwritten) terminal.note(message)
   const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
-  return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
+  if (code !== EXIT.done && !(options.softFail && code !== EXIT.interrupted)) return code
+  return comparison && isRejected(comparison, options, terminal) ? EXIT.failed : EXIT.done
+}
+
+const findDifference: FindDifference = async (before, after, signal) => {
+  const { comparePictures } = await import('../../pictures/compare.ts')
+  return comparePictures(before, after, signal)
+}
+
+/** Whether there are differences that `--fail-on` names. */
+function isRejected(
+  comparison: Comparison,
+  { failOn = [] }: Options,
+  { note }: Pick<Terminal, 'note'>,
+): boolean {
+  const counts = Object.entries(countsOf(comparison)).filter(([word]) => failOn.flat().includes(word))
+  const found = counts.flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []))
+  if (found.length > 0) note(`--fail-on: ${found.join(' · ')}.`)
+  return found.length > 0
 }
 
 function sayWhatIsMissing(

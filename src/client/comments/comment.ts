@@ -6,8 +6,8 @@ import type { Context } from '../context.ts'
 import type { Entry } from '../entries.ts'
 import type { Comparison } from '../reports/pairs.ts'
 import type { Result } from '../result.ts'
-import { toBody } from './comment-body.ts'
-import { findEarlier } from './earlier.ts'
+import { isAllTheSame, toBody } from './comment-body.ts'
+import { type FindDifference, findEarlier } from './earlier.ts'
 import { type CiJob, findJob, type PullRequest, readPullRequestUrl } from './pull-request.ts'
 import type { Written } from './write.ts'
 
@@ -16,6 +16,8 @@ export interface CommentOptions {
   comment?: boolean
   /** Folder with earlier images, shown next to the present ones. */
   compare?: string
+  /** Percentage of changed pixels up to which an image counts as the same. Default: 0. */
+  threshold?: number
   /** URL of the pull request. */
   pr?: string
   commentName?: string
@@ -31,6 +33,7 @@ const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
   updated: 'Updated the comment.',
   unchanged: 'The comment is already up to date.',
   stale: 'A later run has already written the comment.',
+  omitted: 'No image has changed, so no comment was created.',
 }
 
 /**
@@ -83,6 +86,7 @@ export async function openComment(
       name,
       run: job?.run ?? 0,
       body,
+      isUpdate: comparison !== undefined && isAllTheSame(comparison),
       outgoing: fromEnvironment(context.env),
     }
     const [{ writeComment }, { CommentForbidden }] = await Promise.all([
@@ -116,28 +120,33 @@ function ownToken(pullRequest: PullRequest, job: CiJob | undefined, env: Context
 
 /** The comment of an upload. */
 export interface UploadComment {
-  /** Earlier images that must be uploaded, too. */
+  /** Earlier images, and images of differences, that must be uploaded, too. */
   readonly earlier: readonly Entry[]
+  /** The comparison with the earlier images, after all of them have been uploaded. */
+  conclude(results: readonly Result[], earlier: readonly Result[]): Comparison | undefined
   /** Writes the comment. @returns false if that failed; the error has been noted */
-  tell(results: readonly Result[], earlier: readonly Result[], signal: AbortSignal): Promise<boolean>
+  tell(results: readonly Result[], comparison: Comparison | undefined, signal: AbortSignal): Promise<boolean>
 }
 
 /** Prepares the comment of an upload, so that wrong options are reported before anything is uploaded. */
 export async function prepareComment(
   entries: readonly Entry[],
   options: CommentOptions,
+  findDifference: FindDifference,
   context: Context,
   signal: AbortSignal,
 ): Promise<UploadComment> {
-  if (!options.comment) return { earlier: [], tell: async () => true }
+  if (!options.comment) return { earlier: [], conclude: () => undefined, tell: async () => true }
   const write = await openComment(options, context)
-  const { compare } = options
-  const found = compare === undefined ? undefined : await findEarlier(compare, entries, context, signal)
+  const { compare, threshold = 0 } = options
+  const how = { findDifference, threshold }
+  const found = compare === undefined ? undefined : await findEarlier(compare, entries, how, context, signal)
   return {
     earlier: found?.entries ?? [],
-    async tell(results, earlier, signal) {
+    conclude: (results, earlier) => found?.conclude(earlier, results),
+    async tell(results, comparison, signal) {
       try {
-        await write(results, found?.conclude(earlier, results), signal)
+        await write(results, comparison, signal)
         return true
       } catch (error) {
         const message = messageOf(error)

@@ -16,10 +16,12 @@ export interface CommentRequest extends ForgeAccess {
   readonly run: number
   /** Markdown. */
   readonly body: string
+  /** Whether to update an earlier comment only, because there is nothing to show. */
+  readonly isUpdate?: boolean
 }
 
-/** The outcome. `stale` means that a later run has already written the comment. */
-export type Written = 'created' | 'updated' | 'unchanged' | 'stale'
+/** The outcome. `stale`: a later run has already written the comment. `omitted`: there was none to update. */
+export type Written = 'created' | 'updated' | 'unchanged' | 'stale' | 'omitted'
 
 /**
  * Creates a comment on a pull request, or updates the comment of an earlier run of the job. Parallel jobs have separate
@@ -38,6 +40,7 @@ export async function writeComment(request: CommentRequest, signal: AbortSignal)
       if (await comments.change(before.comment.id, text, signal)) return 'updated'
       // The comment was deleted in the meantime.
     }
+    if (request.isUpdate) return 'omitted'
     const id = await createOnce(comments, text, signal)
     // A parallel run of the job may have created a comment at the same time. The first one is kept.
     const first = (await comments.listOwn(signal)).find(one => one.comment.id !== id)

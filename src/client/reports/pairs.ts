@@ -4,12 +4,24 @@ import { isFailure, type Result } from '../result.ts'
 export interface Pair {
   readonly before: Result
   readonly after: Result
+  /** Undefined if only the bytes were compared. */
+  readonly difference?: Difference
 }
+
+export interface Difference {
+  /** Share of the pixels that have changed, 0 to 1. */
+  readonly share: number
+  /** An image that shows them. */
+  readonly image?: Result
+}
+
+/** Sorts pairs: the most changed first, before all others those whose pixels could not be compared. */
+export const byDifference = (a: Pair, b: Pair) => (b.difference?.share ?? 1) - (a.difference?.share ?? 1)
 
 /** The differences between two sets of images. */
 export interface Comparison {
   readonly changed: readonly Pair[]
-  /** Number of images with the same bytes. */
+  /** Number of images that are the same. */
   readonly same: number
   /** Images that are new, and images that failed. */
   readonly added: readonly Result[]

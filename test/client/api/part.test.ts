@@ -81,7 +81,9 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   const prepared = openPart(entry!, {} as Context, stopped.signal)
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
-  const found = await findEarlier('.', [entry!], { cwd, platform: 'linux', note() {} }, stopped.signal)
+  const options = { findDifference: async () => undefined, threshold: 0 }
+  const context = { cwd, platform: 'linux', note() {} } as const
+  const found = await findEarlier('.', [entry!], options, context, stopped.signal)
   expect(found.entries).toEqual([])
 })
 

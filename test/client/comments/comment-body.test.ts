@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { toBody } from '../../../src/client/comments/comment-body.ts'
+import { byDifference, type Pair } from '../../../src/client/reports/pairs.ts'
+
+const image = (name: string) => ({ name, url: `https://img.example.com/${name}`, width: 40, height: 30 })
+
+const pair = (name: string, share?: number): Pair => ({
+  before: image(`main/${name}`),
+  after: image(`shots/${name}`),
+  ...(share !== undefined && { difference: { share, image: image(`difference/${name}`) } }),
+})
+
+const bodyOf = (changed: Pair[]) =>
+  toBody('T', [], { changed: changed.sort(byDifference), same: 509, added: [], gone: [] })
+
+it('shows changed images, the most changed first, those that are not decodable before them', () => {
+  const body = bodyOf([pair('a.png', 0.000_001), pair('b.png', 0.1234), pair('c.bin')])
+  expect(body).toContain('### T\n\n**3 changed · 509 the same**\n\n<code>shots/c.bin</code>\n')
+  const shares = body.match(/<\/code>: [\d.]+ % of the pixels changed/g)
+  expect(shares).toEqual(['12.34', '0.01'].map(share => `</code>: ${share} % of the pixels changed`))
+  expect(body.match(/<img /g)).toHaveLength(8)
+  expect(body).not.toContain('<details>')
+})
+
+it('shows six of many changed images, and the others by folder', () => {
+  const body = bodyOf(
+    Array.from({ length: 30 }, (_, index) =>
+      pair(`${index % 2 ? 'Card' : 'Menu'}/${index}.png`, index / 100),
+    ),
+  )
+  const [shown = '', ...folders] = body.split('<details>')
+  expect(shown.match(/<code>/g)).toHaveLength(6)
+  expect(
+    folders.map(text => [
+      /^<summary>.*<\/summary>/.exec(text)?.[0],
+      text.match(/<table>|<code>shots\/\w+\/\d/g)?.length,
+    ]),
+  ).toEqual([
+    ['<summary><code>shots/Card</code>: 12 changed</summary>', 12],
+    ['<summary><code>shots/Menu</code>: 12 changed</summary>', 12],
+  ])
+})
+
+it('counts the changed images that do not fit', () => {
+  const changed = Array.from({ length: 512 }, (_, index) => pair(`${index % 9}/${index}.png`, index / 512))
+  const body = bodyOf(changed)
+  expect(Buffer.byteLength(body)).toBeLessThan(60_000)
+  const shown = body.match(/of the pixels changed/g)?.length ?? 0
+  expect(body).toContain(`${512 - shown} more changed. They do not fit into this comment.`)
+  expect(body.match(/<details>/g)).toHaveLength(body.match(/<\/details>/g)?.length ?? 0)
+})
