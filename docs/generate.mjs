@@ -1,9 +1,8 @@
-// Writes config.schema.json and the generated parts of the documents from what was built: `npm run generate`.
+// Writes the generated parts of the documents from what was built: `npm run generate`.
 // With --check it writes nothing, names what is stale and ends with 1.
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describeConfig } from '../build/cli/config/run.js'
 import { destinationSchema } from '../build/config/destination.js'
 import { configSchema } from '../build/config/schema.js'
 import { mapMarked, toJsonSchema } from '../build/options.js'
@@ -246,15 +245,10 @@ const pages = new Set([
   ...PROVIDER_TYPES.map(type => `docs/destinations/${type}.md`),
   ...written,
 ])
-const wanted = new Map([
-  ['config.schema.json', `${JSON.stringify(await describeConfig(), undefined, 2)}\n`],
-  ...[...pages].map(path => [
-    path,
-    fill(path, existsSync(path) ? readFileSync(path, 'utf8') : newPage(basename(path, '.md'))),
-  ]),
-])
-for (const [path, text] of wanted) {
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) continue
+for (const path of pages) {
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : undefined
+  const text = fill(path, before ?? newPage(basename(path, '.md')))
+  if (before === text) continue
   process.stdout.write(`${path}\n`)
   if (process.argv.includes('--check')) process.exitCode = 1
   else writeFileSync(path, text)

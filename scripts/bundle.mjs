@@ -51,6 +51,7 @@ await bundleModules()
 await bundlePackages()
 await bundlePage()
 await describeRoutes()
+await describeOptions()
 
 /** The script of the upload page. What the page needs later is in files of its own. */
 async function bundlePage() {
@@ -63,6 +64,12 @@ async function bundlePage() {
 async function describeRoutes() {
   const { describeApi } = await import('../build/routes/openapi.js')
   await writeFile('dist/openapi.json', JSON.stringify(describeApi()))
+}
+
+/** What editors complete and check a configuration with. */
+async function describeOptions() {
+  const { describeConfig } = await import('../build/cli/config/run.js')
+  await writeFile('config.schema.json', `${JSON.stringify(await describeConfig(), undefined, 2)}\n`)
 }
 
 async function bundleModules() {

@@ -132,8 +132,8 @@ function withUnit(
 }
 
 /** The JSON Schema 2020-12 of the input, before defaults are applied. */
-export function toJsonSchema(schema: z.ZodType): object {
-  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+export function toJsonSchema(schema: z.ZodType, reused: 'inline' | 'ref' = 'inline'): object {
+  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', reused })
 }
 
 /** The URL of an outbound proxy, whose password is masked, or a keyword such as "none". */

@@ -67,8 +67,8 @@ async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise
 
 /** JSON Schema 2020-12 of the configuration file, with all providers, including those of plugins. */
 export async function describeConfig(plugins?: Plugins): Promise<object> {
-  const schema = toJsonSchema(await wholeSchema(undefined, plugins))
-  const $comment = 'Generated from the schemas in src by "npm run generate".'
+  const schema = toJsonSchema(await wholeSchema(undefined, plugins), 'ref')
+  const $comment = 'Generated from the schemas in src by "npm run build".'
   return { $comment, ...schema, title: 'Configuration of upload-server' }
 }
 
