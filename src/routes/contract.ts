@@ -26,7 +26,8 @@ export const item = z
     imgUrl: link,
     fileName: z.string().describe('Last segment of the object key.'),
     size: z.int().min(0).describe('Size of the file in bytes.'),
-    type: z.string().describe('Provider of the destination, such as `local` or `s3`.'),
+    provider: z.string().describe('Provider that stored the file, such as `local` or `s3`.'),
+    type: z.string().describe("The same, under PicGo's name."),
     contentType: z.string().describe('Media type, detected from the bytes.'),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
     expiresAt: z

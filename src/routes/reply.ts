@@ -129,13 +129,15 @@ function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
 function toItem(file: StoredFile, asked: string) {
   const { index, origin, url, key, size, contentType, sha256, expiresAt, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
+  const provider = splitId(destination ?? asked).type
   return {
     index,
     origin,
     imgUrl: url,
     fileName,
     size,
-    type: splitId(destination ?? asked).type,
+    provider,
+    type: provider, // PicGo's name
     contentType,
     sha256,
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),

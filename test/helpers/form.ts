@@ -12,6 +12,7 @@ export interface Answer {
     imgUrl: string
     fileName: string
     size: number
+    provider: string
     type: string
     contentType: string
     sha256: string

@@ -21,7 +21,7 @@ it('stores a file named by its path', async () => {
   await writeFile(path, 'hello')
   const answer = await post(`${app.url}/upload`, list(path))
   expect(answer.items).toMatchObject([
-    { index: 0, origin: path, size: 5, type: 'local', contentType: 'text/plain' },
+    { index: 0, origin: path, size: 5, provider: 'local', type: 'local', contentType: 'text/plain' },
   ])
   expect((await download(answer.result[0]!)).toString()).toBe('hello')
 })
