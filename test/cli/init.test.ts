@@ -1,4 +1,4 @@
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadProviders } from '../../src/providers/registry.ts'
@@ -93,6 +93,84 @@ describe('init --yes', () => {
       code: 0,
       stdout: `${join(cwd, 'x.json')}\n`,
     })
+  })
+})
+
+describe('init --add', () => {
+  const OLD =
+    '{\n\t// mine\n\t"providers": {\n\t\t"local": { "a": { "directory": "a", "serve": true } } // the first\n\t},\n\t"server": { "port": 1 },\n}\n'
+  const place = async (text = OLD) => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'real.json'), text, { mode: 0o640 })
+    await chmod(join(cwd, 'real.json'), 0o640)
+    await symlink('real.json', join(cwd, 'x.json'))
+    return cwd
+  }
+  const add = (cwd: string, ...args: string[]) =>
+    init(['--add', '--yes', '-c', 'x.json', ...LOCAL, ...args], cwd)
+
+  it('keeps comments, order, permissions, the symlink, and which destination is the default', async () => {
+    const cwd = await place()
+    const { code, stderr } = await add(cwd, '--name', 'b')
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    expect(stderr).toContain('upload-server upload --config x.json --destination local/b FILE')
+    const text = await readFile(join(cwd, 'real.json'), 'utf8')
+    expect(text).toMatch(
+      /^\{\n\t\/\/ mine\n\t"providers": .+\/\/ the first\n.+"server": \{\s+"port": 1\s+\},/s,
+    )
+    const shown = JSON.parse((await runCli(['config', 'show', '-c', 'x.json'], { cwd })).stdout)
+    expect(shown).toMatchObject({
+      default: 'local/a',
+      providers: { local: { a: {}, b: { directory: join(cwd, 'pictures') } } },
+    })
+    expect((await stat(join(cwd, 'real.json'))).mode & 0o777).toBe(0o640)
+    expect((await lstat(join(cwd, 'x.json'))).isSymbolicLink()).toBe(true)
+    expect((await readdir(cwd)).sort()).toEqual(['pictures', 'real.json', 'x.json'])
+  })
+
+  it.each<[string, string, string[], string]>([
+    ['a name that is in use', OLD, ['--name', 'a'], 'local/a is already in'],
+    ['what is not JSON', '{', [], 'x.json is not valid JSON: close brace expected'],
+    [
+      'a name that is set twice',
+      '{ "server": {}, "server": {} }',
+      [],
+      'x.json is ambiguous: "server" is set twice',
+    ],
+    ['a file of PicGo', '{ "picBed": {} }', [], 'Convert it first: upload-server config import'],
+    ['no object', '[]', [], 'x.json must contain an object.'],
+    ['other errors', '{ "sever": {} }', [], 'sever: is not an option'],
+    ['an upload key', OLD, ['--key', 'x'], '--add cannot be used with --key.'],
+  ])('refuses %s, and changes nothing', async (_, text, args, message) => {
+    const cwd = await place(text)
+    const { code, stderr } = await add(cwd, ...args)
+    expect(stderr).toContain(message)
+    expect(code).toBe(1)
+    expect(await readFile(join(cwd, 'real.json'), 'utf8')).toBe(text)
+    expect((await readdir(cwd)).sort()).toEqual(['real.json', 'x.json'])
+  })
+
+  it('needs an existing file', async () => {
+    const cwd = await makeDirectory()
+    expect(await add(cwd)).toMatchObject({ code: 1, stderr: expect.stringContaining('x.json: no such file') })
+    expect(await readdir(cwd)).toEqual([])
+  })
+
+  it('asks for the destination alone, and for a name if the first one is in use', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await place()
+    const { exitCode, stdout } = await ask(
+      cwd,
+      [
+        ['Where should files be stored?', '\r'],
+        ['name: Name of the new destination. local/a exists already.', 'b\r'],
+        ['Set more options?', '\r'],
+      ],
+      ['--add', '--name', 'a', ...LOCAL],
+    )
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(stdout).not.toContain('Who uploads')
+    expect(await readFile(join(cwd, 'real.json'), 'utf8')).toContain('"b": {')
   })
 })
 

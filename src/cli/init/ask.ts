@@ -4,9 +4,11 @@ import { collectMarked, memberOf, unwrap } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import type { InitChoice, Provider, UnknownHost } from '../../providers/contract.ts'
 import { loadProviders } from '../../providers/registry.ts'
+import { idOf } from '../../uploader/destinations.ts'
 import type { Answers, Preset } from './answers.ts'
 import { askSettings } from './ask-settings.ts'
-import { answerOf, Cancelled, maxItems, output, unlessCancelled } from './questions.ts'
+import type { Existing } from './existing.ts'
+import { answerOf, askText, Cancelled, maxItems, output, unlessCancelled } from './questions.ts'
 
 type Options = Record<string, unknown>
 
@@ -18,20 +20,37 @@ interface ProviderChoice extends InitChoice {
 /**
  * Asks all questions.
  *
- * @param file the configuration file to create
+ * @param file the configuration file to create or change
  * @param added providers of plugins
+ * @param existing the configuration to which a destination is added. Its other settings are not asked for
  * @returns undefined if the user cancels
  */
-export function ask(given: Preset, file: string, added: readonly Provider[]): Promise<Answers | undefined> {
+export function ask(
+  given: Preset,
+  file: string,
+  added: readonly Provider[],
+  existing: Existing | undefined,
+): Promise<Answers | undefined> {
   return unlessCancelled(async () => {
-    prompts.intro(`New configuration: ${file}`, { output })
+    prompts.intro(`${existing ? 'New destination in' : 'New configuration:'} ${file}`, { output })
     const choice = await chooseProvider(
       given.isChosen ? [given.provider] : [...added, ...(await loadProviders())],
     )
     const { provider } = choice
+    const name = existing ? await askName(provider.type, given.name, existing) : given.name
     const options = await askOptions(choice, { ...given.options }, given.suggested)
-    const settings = await askSettings(given.settings)
-    return { provider, name: given.name, options, settings }
+    const settings = existing ? {} : await askSettings(given.settings)
+    return { provider, name, options, settings }
+  })
+}
+
+/** Asks for a name that no destination of this type has, unless the given one is free. */
+async function askName(type: string, given: string, { ids }: Existing): Promise<string> {
+  const idFor = (name: string) => idOf({ type, name })
+  if (!ids.includes(idFor(given))) return given
+  return askText(`name: Name of the new destination. ${idFor(given)} exists already.`, '', text => {
+    if (text === '') return 'A value is required.'
+    return ids.includes(idFor(text)) ? `${idFor(text)} exists already.` : undefined
   })
 }
 

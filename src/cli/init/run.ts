@@ -11,6 +11,7 @@ import { makePath } from '../../files/make-path.ts'
 import { mapPaths, memberOf } from '../../options.ts'
 import type { Provider } from '../../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../providers/registry.ts'
+import { idOf } from '../../uploader/destinations.ts'
 import { check } from '../check/run.ts'
 import type { Call, OptionsOf } from '../define.ts'
 import { openForCommand } from '../open.ts'
@@ -18,6 +19,7 @@ import { startProgress } from '../progress.ts'
 import { quote, type Terminal } from '../terminal.ts'
 import type { Answers, Preset } from './answers.ts'
 import { describeEditors } from './editors.ts'
+import { addDestination, type Existing, readExisting } from './existing.ts'
 import type { flags } from './index.ts'
 
 type Options = OptionsOf<typeof flags>
@@ -25,7 +27,11 @@ type Options = OptionsOf<typeof flags>
 /** Time limit for reading the host keys of SFTP servers, in milliseconds. */
 const HOST_KEY_TIMEOUT_MS = 20_000
 
-/** `upload-server init`: creates a configuration, tests it, and saves it with mode 0600. @returns the exit code */
+/**
+ * `upload-server init`: creates a configuration, or adds a destination to one, tests it, and saves it. A new file has mode 0600.
+ *
+ * @returns the exit code
+ */
 export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const { env, cwd } = terminal
   const named = options.config ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
@@ -35,21 +41,31 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
       'init asks questions, which needs a terminal. In a script, run: upload-server init --yes --provider local --set directory=/srv/pictures --set serve=true',
     )
   }
-  await assertCreatable(file)
-  const plugins = (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
+  const existing = options.add ? await readExisting(file) : undefined
+  if (!existing) await assertCreatable(file)
+  const plugins =
+    existing?.plugins ??
+    (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
   const added = await loadPlugins(plugins, dirname(file), (_, message) => {
-    throw new Error(`--plugin: ${message}`)
+    throw new Error(`${existing ? 'plugins' : '--plugin'}: ${message}`)
   })
-  const given = await readPreset(options, plugins, [...added.providers.values()], terminal)
+  const given = await readPreset(options, existing ? [] : plugins, [...added.providers.values()], terminal)
+  const id = idOf({ type: given.provider.type, name: given.name })
+  if (options.yes && existing?.ids.includes(id))
+    throw new Error(`${id} is already in ${file}. Choose another name with --name.`)
   let answers = options.yes
     ? given
-    : await (await import('./ask.ts')).ask(given, file, [...added.providers.values()])
+    : await (await import('./ask.ts')).ask(given, file, [...added.providers.values()], existing)
   let isTested = options.check
   while (answers !== undefined) {
-    const problem = await write(file, answers, { isTested, isAsked: !options.yes }, terminal)
+    const problem = await write(file, existing, answers, { isTested, isAsked: !options.yes }, terminal)
     if (problem === undefined) {
       terminal.print(file)
-      terminal.note(describeNextSteps(file, answers, options, terminal))
+      terminal.note(
+        existing
+          ? describeUse(answers, options, terminal)
+          : describeNextSteps(file, answers, options, terminal),
+      )
       return 0
     }
     if (options.yes) throw new Error(`${problem} --no-check saves the configuration without testing it.`)
@@ -60,6 +76,13 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
   }
   terminal.note('Nothing was saved.')
   return 1
+}
+
+function describeUse({ provider, name }: Answers, { config }: Options, { platform }: Terminal): string {
+  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
+  return `Destination added. A running server reloads its configuration. Next:
+
+  upload-server upload${flag} --destination ${quote(idOf({ type: provider.type, name }), platform)} FILE`
 }
 
 function describeNextSteps(
@@ -110,7 +133,7 @@ function isThere(path: string): Promise<boolean> {
 
 function alreadyExists(file: string): Error {
   return new Error(
-    `${file} already exists and was not changed. Edit it and run upload-server check, or choose another file with --config.`,
+    `${file} already exists and was not changed. To add a destination to it, use --add. To create another file, use --config.`,
   )
 }
 
@@ -145,12 +168,13 @@ async function readPreset(
 }
 
 /**
- * Tests the configuration in a draft file, then links the draft to its final name. An existing file is never overwritten.
+ * Tests the configuration in a draft file, then gives the draft its final name. A file that was not read is never overwritten.
  *
  * @returns why it was not saved, or undefined
  */
 async function write(
   file: string,
+  existing: Existing | undefined,
   answers: Answers,
   { isTested, isAsked }: { isTested: boolean; isAsked: boolean },
   terminal: Terminal,
@@ -158,27 +182,30 @@ async function write(
   const { provider, name, settings } = answers
   const id = `${provider.type}/${name}`
   const absolute = mapPaths(provider.config, answers.options, path => resolveLocalPath(path, terminal.cwd))
-  const config = { ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } }
+  const text = existing
+    ? await addDestination(existing, provider.type, name, escapeVariables(absolute))
+    : toText({ ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } })
   await makePath(dirname(file), 0o700)
-  const draft = `${file}.${randomBytes(4).toString('hex')}.new`
-  await writeFile(draft, `${JSON.stringify(escapeVariables(config), undefined, 2)}\n`, {
-    mode: 0o600,
-    flag: 'wx',
-  })
+  const draft = `${existing?.file ?? file}.${randomBytes(4).toString('hex')}.new`
+  await writeFile(draft, text, { mode: 0o600, flag: 'wx' })
   try {
     const problems = await validateDraft(draft, terminal)
     if (problems.length > 0) return ['The configuration is not valid:', ...problems].join('\n  ')
-    if (isTested && isAsked && !(await trustHostKeys(draft, terminal)))
+    if (isTested && isAsked && !(await trustHostKeys(id, draft, terminal)))
       return 'The host key is not trusted. Nothing was sent, and the configuration was not saved.'
     if (isTested && !(await testDestination(id, draft, terminal))) return 'The configuration was not saved.'
-    await link(draft, file).catch(error => {
-      throw systemCode(error) === 'EEXIST' ? alreadyExists(file) : error
-    })
+    if (existing) await existing.replace(draft)
+    else
+      await link(draft, file).catch(error => {
+        throw systemCode(error) === 'EEXIST' ? alreadyExists(file) : error
+      })
     return undefined
   } finally {
     await rm(draft, { force: true })
   }
 }
+
+const toText = (config: object) => `${JSON.stringify(escapeVariables(config), undefined, 2)}\n`
 
 async function testDestination(id: string, draft: string, terminal: Terminal): Promise<boolean> {
   const progress = startProgress('Uploading a test image and downloading it again', terminal)
@@ -194,10 +221,11 @@ async function testDestination(id: string, draft: string, terminal: Terminal): P
 }
 
 /** Asks about each unknown host key. An unreachable server is left to the test that follows. @returns false if one is refused */
-async function trustHostKeys(draft: string, terminal: Terminal): Promise<boolean> {
+async function trustHostKeys(id: string, draft: string, terminal: Terminal): Promise<boolean> {
   const { uploader } = await openForCommand({ config: draft }, terminal, { warn: () => {} })
   try {
-    for (const { target } of uploader.destinations) {
+    for (const destination of uploader.destinations.filter(one => idOf(one) === id)) {
+      const { target } = destination
       const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
       if (unknownHost === undefined) continue
       if (!(await (await import('./ask.ts')).askTrust(unknownHost))) return false
