@@ -124,12 +124,10 @@ describe('a recipe fails and says why when the server', () => {
 it('the link of a screenshot that was not stored does not replace what the clipboard holds', async context => {
   needsDesk(context)
   const desk = await prepareDesk()
-  const script =
-    DOCUMENTS.flatMap(({ blocks }) => blocks).find(({ code }) => code.includes('xclip'))?.code ?? ''
   const folder = join(desk.directory, '.config/upload-server')
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'config.json'), JSON.stringify({ limits: { fileSize: '1B' } }))
-  const { status, printed } = await desk.attempt(script)
+  const { status, printed } = await desk.attempt('upload-server upload --copy\n')
   expect(status).toBeGreaterThan(0)
   expect(printed).toContain('larger than 1 byte')
   expect(await desk.run('xclip -selection clipboard -t TARGETS -o')).toContain('image/png')
