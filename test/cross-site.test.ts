@@ -100,7 +100,7 @@ async function attack(site: SignedInSite, open: Open, scripts = SCRIPTS): Promis
 /** What scripts of a page can read of the server. */
 const READ = (url: string) => `Promise.all(['include', 'omit'].flatMap(credentials => [
   fetch('${url}/history', { credentials }),
-  fetch('${url}/', { credentials }),
+  fetch('${url}/page/me', { credentials }),
   fetch('${url}/upload?finalizationId=x', { credentials, method: 'POST' }),
 ]).map(sent => sent.then(response => response.text()).catch(() => ''))).then(texts => texts.join())`
 

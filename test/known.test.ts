@@ -94,7 +94,7 @@ describe('POST /upload/known', () => {
   })
 
   it('answers "send" where the destination changes images, since the hash of the input is not that of the object', async () => {
-    const providers = { local: { ci: place('a', { pictures: { resize: { width: 10 } } }) } }
+    const providers = { local: { ci: place('a', { images: { resize: { width: 10 } } }) } }
     const app = await startApp({ config: { ...CONFIG, providers } })
     await store(app, { 'a.txt': 'text' })
     expect((await known(app, [fileOf('a.txt', 'text')])).files).toEqual([SEND])

@@ -296,13 +296,6 @@ it.each(['proxy: alice', 'token ci'])('a key was called "%s"', async name => {
   )
 })
 
-it('the page greets the person and asks for no key', async () => {
-  const app = await startApp({ config: withProxy({ preset: 'authelia' }) })
-  const { body } = await ask(app.url, 'GET', '/', { headers: { 'Remote-User': '<b>alice' } })
-  expect(body).toContain('You are signed in (&lt;b&gt;alice). No key is needed.')
-  expect(body).toContain('<details id="key" hidden')
-})
-
 it('nginx names whoever has the password, whatever clients send', async context => {
   needs(context, 'nginx', 'nginx-light')
   const directory = await makeDirectory()

@@ -1,7 +1,8 @@
 import type { RequestHandler } from 'express'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { within } from '../flow/time-limit.ts'
+import { idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 
 /** How long the result of a check is reused, so that requests can't load the database. */
@@ -34,11 +35,19 @@ export function createReadyRoute(
 
   /** Of a hanging file system, it waits for the check that runs already: each further one would take a thread. */
   async function checkFolder(): Promise<void> {
-    const { target, fallback } = choose({})
+    const destination = choose({})
+    const { target, fallback } = destination
     if (target.spool === undefined || fallback !== undefined) return
-    folderCheck ??= target.check?.(createCanceller().signal).finally(() => {
-      folderCheck = undefined
-    })
+    const fail = (cause: unknown) => {
+      const message = `Could not store files at ${idOf(destination)}: ${messageOf(cause)}`
+      throw new UploadError('destination_failed', message, { cause })
+    }
+    folderCheck ??= target
+      .check?.(createCanceller().signal)
+      .catch(fail)
+      .finally(() => {
+        folderCheck = undefined
+      })
     await folderCheck
   }
 

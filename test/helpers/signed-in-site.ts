@@ -66,13 +66,13 @@ export async function startSignedInSite(
   const url = `http${isTls ? 's' : ''}://${HOST}:${port}`
   const { certFile, keyFile } = makeCertificate(directory)
 
-  const proxy = { from: ['127.0.0.1'], preset: 'authelia' }
+  const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia' }
   const keys = [{ name: 'nginx', key: KEY, addedByProxy: told === 'a key' }]
   // Both ways to say which origin is the own one.
   const own = told === 'a name' ? { allowedHosts: [HOST] } : { publicUrl: url }
   const config = {
     server: { port: 0, ...own },
-    auth: { loopbackExempt: false, ...(told === 'a name' ? { proxy } : { keys }) },
+    auth: { loopbackExempt: false, ...(told === 'a name' ? { reverseProxy } : { keys }) },
     page: { history: true },
     providers: { local: { secretblog: { directory: 'files', serve: true } } },
   }

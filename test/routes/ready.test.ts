@@ -131,7 +131,7 @@ it('is 503 while the folder of the default destination is a file, and says what 
   await writeFile(directory, 'in the way')
   const app = await startApp({ config: { providers: { local: { Default: { directory, serve: true } } } } })
   const reason =
-    /^.* failed in the folder of "local\/Default" \(ENOTDIR\): a file exists where a folder is needed\. Remove the file, or use another object key or "directory"\.$/
+    /^.* at local\/Default: a file exists where a folder is needed \(ENOTDIR\)\. Remove the file, or use another object key or "directory"\.$/
   expect(await upload(`${app.url}/upload`, { 'a.txt': 'one' })).toMatchObject({
     status: 502,
     message: expect.stringMatching(reason),
