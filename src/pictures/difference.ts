@@ -80,7 +80,9 @@ function compare(
         drawn[out + 2] = 0
       } else {
         const grey = 255 + (brightnessOf(b, x, y) - 255) * BACKGROUND
-        drawn.fill(grey, out, out + 3)
+        drawn[out] = grey
+        drawn[out + 1] = grey
+        drawn[out + 2] = grey
       }
     }
   }
