@@ -151,7 +151,7 @@ describe('attack: somebody guesses keys', () => {
     expect((await from(app, '2001:db8:1:3::1', KEY)).status).toBe(200)
   })
 
-  it.each(['GET /', 'GET /upload', 'GET /history', 'GET /metrics', 'POST /upload'])(
+  it.each(['GET /page/me', 'GET /history', 'GET /metrics', 'POST /upload'])(
     'by %s: each guess is a warning in the log with the address, and the key in none',
     async what => {
       const app = await startApp({
