@@ -179,7 +179,7 @@ export function mapPaths<T>(schema: z.ZodType, value: T, resolve: (path: string)
 export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
   const found: string[] = []
   mapMarked(schema, value, (text, is) => {
-    if (is === mark) found.push(String(text))
+    if (is === mark && typeof text === 'string') found.push(text)
     return text
   })
   return found

@@ -54,7 +54,7 @@ it('every wrong key is found, wherever it is sent, and nothing else', async cont
   await ask(app.url, 'POST', '/upload?key=wrong', from('203.0.113.2'))
   await ask(app.url, 'POST', '/upload', from('203.0.113.3', { Authorization: 'Bearer wrong' }))
   await ask(app.url, 'GET', '/history', from('203.0.113.4', { 'X-Upload-Key': 'wrong' }))
-  await ask(app.url, 'GET', '/', from('203.0.113.5', { 'X-Upload-Key': 'wrong' }))
+  await ask(app.url, 'GET', '/page/me', from('203.0.113.5', { 'X-Upload-Key': 'wrong' }))
   await ask(app.url, 'GET', '/metrics', from('203.0.113.6', { Authorization: 'Bearer wrong' }))
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await ask(app.url, 'POST', '/upload', from('2001:db8::7', { 'X-Upload-Key': 'wrong', traceparent }))
@@ -64,7 +64,7 @@ it('every wrong key is found, wherever it is sent, and nothing else', async cont
   await ask(app.url, 'POST', '/upload', from('203.0.113.20', { 'X-Upload-Key': KEY }))
   await ask(app.url, 'GET', '/nowhere?key=wrong', from('203.0.113.20'))
   await ask(app.url, 'GET', '/metrics', from('203.0.113.20'))
-  await ask(app.url, 'GET', '/', from('203.0.113.20'))
+  await ask(app.url, 'GET', '/page/me', from('203.0.113.20'))
   const wrong = [1, 2, 3, 4, 5, 6].map(last => `203.0.113.${last}`).concat('2001:db8::7', '203.0.113.8')
   await expect.poll(() => app.log.filter(line => line['wrongKey']).length).toBe(wrong.length)
   expect(await banned(context, app.rawLog())).toEqual(wrong)
@@ -85,8 +85,8 @@ it('fail2ban accepts the jail with the filter', async context => {
 })
 
 it('what a reverse proxy gets wrong, and who is locked out already, is no wrong key', async context => {
-  const proxy = { from: ['127.0.0.1'], preset: 'authelia' }
-  const app = await startProxied({ proxy, maxFailures: 1 })
+  const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia' }
+  const app = await startProxied({ reverseProxy, maxFailures: 1 })
   await ask(app.url, 'POST', '/upload', from('203.0.113.1'))
   await ask(
     app.url,

@@ -110,8 +110,8 @@ export function createUsageRoutes(
       res.set('X-Content-Type-Options', 'nosniff')
       res.set('Referrer-Policy', 'no-referrer')
       res.set('Content-Language', words.lang)
-      // The document contains the URL of the server, and the version of its script.
-      res.set('Cache-Control', 'no-cache')
+      // The document contains the URL of the server, which a client's Host may name.
+      res.set('Cache-Control', 'no-store')
       res.set('Vary', 'Accept-Language')
       const { version } = await assets()
       const credential = needsNoKey ? 'none' : 'key'

@@ -68,7 +68,7 @@ describe('the usage page', () => {
     const bodies = await Promise.all(
       [{}, { 'X-Upload-Key': KEY }, { Origin: 'https://evil.example' }].map(async headers => {
         const { status, headers: sent, body } = await get(app, headers)
-        expect([status, sent['cache-control']]).toEqual([200, 'no-cache'])
+        expect([status, sent['cache-control']]).toEqual([200, 'no-store'])
         return body
       }),
     )

@@ -257,7 +257,7 @@ describe('a reverse proxy that signs', () => {
       'unauthorized',
     ])
     expect(await send(`${header}: ${token}`, `${header}: ${token}`)).toEqual([401, 'unauthorized'])
-    const page = await sendRaw(app.url, { line: 'GET / HTTP/1.1', headers: [`${header}: ${token}`] })
+    const page = await sendRaw(app.url, { line: 'GET /page/me HTTP/1.1', headers: [`${header}: ${token}`] })
     expect(page.body.toString()).toContain('bob@example.com')
   })
 })

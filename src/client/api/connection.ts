@@ -1,4 +1,3 @@
-import { inMemory } from '../../body.ts'
 import { type ErrorCode, messageOf, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
@@ -24,6 +23,8 @@ import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from '
 
 /** The outcome of one request. */
 export interface RequestOutcome extends UploadResponse {
+  /** The body of a response with status 200 at a `path`. */
+  readonly text?: string
   /** HTTP status. Undefined if there was no response. */
   readonly status?: number
   /** Set after a transient failure: the same request may succeed later. */
@@ -37,6 +38,8 @@ export interface RequestOutcome extends UploadResponse {
 }
 
 export interface ServerRequest {
+  /** Path below `/upload`. Default: the upload itself. */
+  readonly path?: string
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: TypedBody
@@ -66,12 +69,6 @@ const IDLE_MS = 5 * 60_000
 export interface Connection {
   /** Sends one POST request. Never throws: the outcome describes failures, too. */
   post(request: ServerRequest, signal: AbortSignal): Promise<RequestOutcome>
-  /**
-   * Posts JSON to a path below `/upload`. Never throws.
-   *
-   * @returns the JSON of a response with status 200; undefined for everything else, such as an older server
-   */
-  ask(path: string, query: ServerRequest['query'], body: object, signal: AbortSignal): Promise<unknown>
   close(): void
 }
 
@@ -133,11 +130,13 @@ export function openConnection(
     token: string | undefined,
     signal: AbortSignal,
   ): Promise<RequestOutcome> {
-    const url = new URL(base)
+    const { path } = request
+    const url = new URL(path === undefined ? base : `${base.pathname.replace(/\/$/, '')}/${path}`, base)
     for (const [name, value] of Object.entries(request.query ?? {}))
       if (value) url.searchParams.set(name, value)
     try {
       const reply = await send(url, request, token, signal)
+      if (path !== undefined && reply.status === 200) return { outcomes: [], status: 200, text: reply.text }
       return judge(reply, request.count, url, hintFor(tokens, token))
     } catch (error) {
       return signal.aborted ? interrupted() : toUnreachable(error, host)
@@ -157,17 +156,6 @@ export function openConnection(
         if (!(error instanceof TokenError)) throw error
         const { message, transient } = error
         return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
-      }
-    },
-    async ask(path, query = {}, body, signal) {
-      const url = new URL(`${base.pathname.replace(/\/$/, '')}/${path}`, base)
-      for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value)
-      const content = { ...inMemory(Buffer.from(JSON.stringify(body))), contentType: 'application/json' }
-      try {
-        const reply = await send(url, { body: content, count: 0 }, await tokens?.get(signal), signal)
-        return reply.status === 200 ? JSON.parse(reply.text) : undefined
-      } catch {
-        return undefined
       }
     },
     close: agents.close,
