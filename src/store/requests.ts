@@ -38,6 +38,8 @@ export async function reserveRequest(
     sql`select fingerprint, upload, seed, created_at from requests where key = ${key}${db.forUpdate}`,
   )
   if (!row) return reserveRequest(db, request, upload) // it was pruned in between
+  // Its process may have been killed while the database was still committing its end.
+  await db.all(sql`select id from uploads where id = ${row.upload}${db.forUpdate}`)
   const before = await readUpload(db, row.upload)
   const isOld = row.created_at < createdAt - REQUEST_KEPT_MS
   const isSame = row.fingerprint === fingerprint
