@@ -26,7 +26,7 @@ function show(part: Part): string {
   return 'html' in part ? part.html : part.map(show).join('')
 }
 
-function escapeHtml(text: string): string {
+export function escapeHtml(text: string): string {
   return text
     .replace(/&/g, '&amp;')
     .replace(/</g, '&lt;')

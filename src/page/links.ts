@@ -1,3 +1,5 @@
+import { escapeHtml } from './html.ts'
+
 export type Format = 'url' | 'markdown' | 'html' | 'bbcode'
 
 export interface Link {
@@ -56,13 +58,4 @@ export function addressIn(given: string, format: Format): string {
 function toPercent(character: string): string {
   const bytes = [...new TextEncoder().encode(character)]
   return bytes.map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
-}
-
-function escapeHtml(text: string): string {
-  return text
-    .replace(/&/g, '&amp;')
-    .replace(/</g, '&lt;')
-    .replace(/>/g, '&gt;')
-    .replace(/"/g, '&quot;')
-    .replace(/'/g, '&#39;')
 }
