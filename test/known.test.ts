@@ -121,6 +121,9 @@ describe('POST /upload/known', () => {
     const app = await startApp({ config: CONFIG })
     const many = Array.from({ length: 1001 }, (_, n) => fileOf(`${n}`, `${n}`))
     expect(await known(app, many)).toMatchObject({ status: 413, code: 'too_large' })
+    const headers = { 'X-Upload-Key': KEYS[0]?.key ?? '' }
+    const body = `{"files":[${'[],'.repeat(300_000)}[]]}`
+    expect(await ask(app.url, 'POST', '/upload/known', { headers, body })).toMatchObject({ status: 413 })
     expect(await known(app, [{ ...fileOf('a', ''), name: 'x'.repeat(2_000_000) }])).toMatchObject({
       ...{ status: 413, code: 'too_large' },
     })

@@ -8,6 +8,7 @@ import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { AskedFile } from '../uploader/known.ts'
 import { type Access, admitSameSite } from './access.ts'
+import { assertSmall } from './list.ts'
 import { checkOptions, readOptions } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
 import { readJson } from './receive.ts'
@@ -17,6 +18,8 @@ import { abortWhenGone, type UploadRouteSettings } from './upload.ts'
 
 /** Maximum number of files in one request. */
 const MOST_FILES = 1000
+/** JSON values that belong to one file: its object and three members. */
+const VALUES = 4
 /** Maximum size of the body, bytes: 1000 names of 1 KB with their hashes. */
 const MOST_BYTES = 1_200_000
 
@@ -41,6 +44,7 @@ export function createKnownRoute(
       res,
       { payloads, spool: uploader.spoolFor(destination), bodyIdleMs },
       MOST_BYTES,
+      bytes => assertSmall(bytes, VALUES * MOST_FILES, tooMany),
     )
     const files = readFiles(body)
     try {
@@ -66,11 +70,7 @@ function readFiles(body: unknown): AskedFile[] {
     throw invalid(
       'The JSON body must be an object such as {"files": [{"name": "a.png", "sha256": "…", "size": 123}]}.',
     )
-  if (files.length > MOST_FILES)
-    throw new UploadError(
-      'too_large',
-      `A request may ask for up to ${MOST_FILES} files. Send several requests.`,
-    )
+  if (files.length > MOST_FILES) throw tooMany()
   return files.map((file: unknown, index) => {
     const { name, sha256, size } = isObject(file) ? file : {}
     if (typeof name !== 'string' || name === '') throw invalid(`"files[${index}].name" must be a file name.`)
@@ -81,5 +81,8 @@ function readFiles(body: unknown): AskedFile[] {
     return { name: baseName(name), sha256, size: Number(size) }
   })
 }
+
+const tooMany = () =>
+  new UploadError('too_large', `A request may ask for up to ${MOST_FILES} files. Send several requests.`)
 
 const invalid = (message: string) => new UploadError('invalid_request', message)

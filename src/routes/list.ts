@@ -21,7 +21,7 @@ export async function parseList(
 ): Promise<readonly Input[]> {
   const text = body.toString('utf8').replace(/^\ufeff/, '')
   if (text.trim() === '') return CLIPBOARD
-  assertSmall(body, maxFiles)
+  assertSmall(body, maxFiles, tooMany)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -49,7 +49,11 @@ const MOST_OTHER_VALUES = 10_000
 const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('",[\\]{}')
 
 /** Checks a body before it is parsed, because parsed values can take 50 times the memory of their JSON. */
-function assertSmall(body: Buffer, maxFiles: number): void {
+export function assertSmall(
+  body: Buffer,
+  maxFiles: number,
+  tooMany: (maxFiles: number) => UploadError,
+): void {
   const most = maxFiles + MOST_OTHER_VALUES
   let depth = 0
   let values = 0

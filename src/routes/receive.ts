@@ -110,6 +110,7 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
  * Reads a JSON body.
  *
  * @param limit bytes
+ * @param check rejects a body that would take too much memory when it is parsed
  * @throws UploadError `invalid_request`, `too_large`, `request_timeout`, `overloaded`
  */
 export async function readJson(
@@ -117,12 +118,15 @@ export async function readJson(
   res: Response,
   options: Pick<BodyOptions, 'payloads' | 'spool'> & { readonly bodyIdleMs: number },
   limit: number,
+  check: (body: Buffer) => void,
 ): Promise<unknown> {
   const { payloads } = options
   const payload = await readPayload(req, res, 'body', limit, options)
   const release = payloads.take(LIST_COPIES * payload.size)
   try {
-    return JSON.parse((await readAll(payload, createCanceller().signal)).toString('utf8'))
+    const bytes = await readAll(payload, createCanceller().signal)
+    check(bytes)
+    return JSON.parse(bytes.toString('utf8'))
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw new UploadError('invalid_request', 'The body is not valid JSON.')

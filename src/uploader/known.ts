@@ -1,4 +1,6 @@
+import { orAborted } from '../flow/cancellation.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { StoredFile } from '../store/contract.ts'
 import { findKnown, type KnownObject } from '../store/known.ts'
 import { newUploadId } from '../store/upload-id.ts'
@@ -51,7 +53,13 @@ export async function findKnownFiles(
   const hashes = [...new Set(files.map(({ sha256 }) => sha256))]
   const id = idOf(destination)
   const objects = await deps.database.read(db => findKnown(db, caller.name, id, destination.location, hashes))
-  const isThere = await lookForAll(objects, destination, signal)
+  const { timeoutMs } = deps.limits
+  const limit = beginTimeLimit(timeoutMs, signal, () => new Error('the destination did not respond in time'))
+  const isThere = await deps.slots
+    .of(id)
+    .run(() => lookForAll(objects, destination, limit.signal), signal)
+    .finally(limit.end)
+  signal.throwIfAborted()
   const found = files.flatMap(({ sha256, size, name }, index): (StoredFile & { name: string })[] => {
     const fitting = objects.filter(
       object => object.sha256 === sha256 && object.size === size && isThere.has(object.key),
@@ -105,8 +113,7 @@ async function lookForAll(
 ): Promise<ReadonlySet<string>> {
   const there = new Set<string>()
   await mapConcurrently([...new Set(objects.map(({ key }) => key))], SIDE_BY_SIDE, async key => {
-    if (await exists(destination, key, signal).catch(() => false)) there.add(key)
+    if (await orAborted(exists(destination, key, signal), signal).catch(() => false)) there.add(key)
   })
-  signal.throwIfAborted()
   return there
 }
