@@ -13,7 +13,7 @@ import { startDaemon } from './servers/daemon.ts'
 
 const KEY = 'k3y-of-a-program'
 const SECRET = 's3cret-that-only-caddy-kn0ws'
-const EXAMPLE = new URL('../docs/examples/Caddyfile', import.meta.url)
+const EXAMPLE = new URL('../docs/examples/sign-in/Caddyfile', import.meta.url)
 /** Of "open sesame", made quickly. */
 const HASH = '$2b$04$msq6PEIfnX26AL2hdkvTVOHTge2mgHipbtYPjMerEOpghPK.r0acK'
 

@@ -17,7 +17,7 @@ import { serve } from './uploader/sources/servers.ts'
 
 const KEY = 'k3y-of-a-program'
 const SECRET = 's3cret-that-only-nginx-kn0ws'
-const EXAMPLE = new URL('../docs/examples/nginx.conf', import.meta.url)
+const EXAMPLE = new URL('../docs/examples/sign-in/nginx.conf', import.meta.url)
 const ALIVE = '{"success":true,"result":"alive"}'
 
 interface Proxied {

@@ -111,7 +111,7 @@ it('all parts have one configuration, which is valid with the variables that the
 })
 
 it.each([
-  ['compose.yaml', 'docs/examples/nginx.conf'],
+  ['compose.yaml', 'docs/examples/sign-in/nginx.conf'],
   ['docs/examples/replicas/compose.yaml', 'docs/examples/replicas/nginx.conf'],
 ])('nginx takes the address of clients from a proxy on the machine that runs %s', async (compose, nginx) => {
   const { networks } = parse(await readFile(compose, 'utf8'), { merge: true })

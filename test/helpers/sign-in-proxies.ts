@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -32,7 +31,7 @@ export interface SignIn {
 
 /** A proxy that an example sets up. */
 export interface Example {
-  /** In docs/examples. */
+  /** In docs/examples/sign-in. */
   readonly file: string
   /** The header in which the proxy names people. */
   readonly userHeader: string
@@ -66,7 +65,7 @@ async function startServer(proxy: object) {
   return { app, url, directory, site: new URL(url).host, behind: new URL(app.url).host }
 }
 
-const example = (file: string) => new URL(`../../docs/examples/${file}`, import.meta.url)
+const example = (file: string) => new URL(`../../docs/examples/sign-in/${file}`, import.meta.url)
 const port = (url: string) => Number(new URL(url).port)
 
 async function runNginx(url: string, directory: string, config: string): Promise<void> {
@@ -128,13 +127,12 @@ interface Service {
   userHeader: string
   /** Of the request that asks who somebody is. */
   path: string
-  /** The address in the example, after `replace`. */
+  /** The address in the example. */
   at: string
-  replace?: Change
 }
 
 /** nginx with `auth_request`, for one authentication service. */
-function nginxWith(file: string, { preset, userHeader, path, at, replace = asIs }: Service): Example {
+function nginxWith(file: string, { preset, userHeader, path, at }: Service): Example {
   return {
     userHeader,
     file,
@@ -143,7 +141,7 @@ function nginxWith(file: string, { preset, userHeader, path, at, replace = asIs 
       const { app, url, directory, site, behind } = await startServer({ preset })
       const auth = await startAuthService(path, userHeader)
       const log = join(directory, 'access.log')
-      const config = await fill(example('nginx-sso.conf'), [
+      const config = await fill(example(file), [
         ['server 127.0.0.1:36677;', `server ${behind};`],
         ['listen 443 ssl;', `listen ${site};`],
         ['listen [::]:443 ssl;', ''],
@@ -153,7 +151,7 @@ function nginxWith(file: string, { preset, userHeader, path, at, replace = asIs 
         ['"SECRET"', `"${SECRET}"`],
       ])
       // With its end, because the server may have got a port that begins with the same digits.
-      const here = replace(config).replace(`server ${at};`, `server ${new URL(auth.origin).host};`)
+      const here = config.replace(`server ${at};`, `server ${new URL(auth.origin).host};`)
       expect(here).toContain(new URL(auth.origin).host)
       await runNginx(url, directory, change(here))
       const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
@@ -162,48 +160,25 @@ function nginxWith(file: string, { preset, userHeader, path, at, replace = asIs 
   }
 }
 
-const GUIDE = readFileSync(new URL('../../docs/guides/sign-in.md', import.meta.url), 'utf8')
-
-/** The replacements in a table of docs/guides/sign-in.md. */
-function fromTable(heading: string, column: number): Change {
-  const [, table = ''] = GUIDE.split(heading)
-  const rows = (table.split('\n\n')[0] ?? '').split('\n').slice(2)
-  const texts = rows.map(row => row.split('|').map(cell => /`(.*?)`/.exec(cell)?.[1] ?? ''))
-  expect(texts.length).toBeGreaterThan(3)
-  return config =>
-    texts.reduce((result, cells) => {
-      const [wanted = '', replacement = ''] = [cells[1], cells[column]]
-      expect(result).toContain(wanted)
-      // Caddy wants a block in lines of its own.
-      const block = /^(handle .*) \{ (.*) \}$/.exec(replacement)
-      const text = block ? `${block[1]} {\n${block[2]}\n}\n${wanted}` : replacement
-      return result.replaceAll(wanted, () => text)
-    }, config)
-}
-
-const NGINX_TABLE = '| In nginx-sso.conf |'
-
-export const NGINX_SSO = nginxWith('nginx-sso.conf', {
+export const NGINX_SSO = nginxWith('nginx-oauth2-proxy.conf', {
   preset: 'oauth2-proxy-auth-request',
   userHeader: 'X-Auth-Request-User',
   path: '/oauth2/auth',
   at: '127.0.0.1:4180',
 })
 
-export const NGINX_AUTHELIA = nginxWith('nginx-sso.conf for Authelia', {
+export const NGINX_AUTHELIA = nginxWith('nginx-authelia.conf', {
   preset: 'authelia',
   userHeader: 'Remote-User',
   path: '/api/authz/auth-request',
   at: '127.0.0.1:9091',
-  replace: config => fromTable(NGINX_TABLE, 2)(config),
 })
 
-export const NGINX_AUTHENTIK = nginxWith('nginx-sso.conf for authentik', {
+export const NGINX_AUTHENTIK = nginxWith('nginx-authentik.conf', {
   preset: 'authentik',
   userHeader: 'X-authentik-username',
   path: '/outpost.goauthentik.io/auth/nginx',
   at: '127.0.0.1:9000',
-  replace: config => fromTable(NGINX_TABLE, 3)(config),
 })
 
 export const CADDY: Example = {
@@ -224,7 +199,7 @@ export const CADDY: Example = {
 }
 
 /** Caddy with `forward_auth`, for one authentication service. */
-function caddyWith(file: string, { preset, userHeader, path, at, replace = asIs }: Service): Example {
+function caddyWith(file: string, { preset, userHeader, path, at }: Service): Example {
   return {
     userHeader,
     file,
@@ -233,14 +208,12 @@ function caddyWith(file: string, { preset, userHeader, path, at, replace = asIs 
       const { app, url, directory, behind } = await startServer({ preset })
       const auth = await startAuthService(path, userHeader)
       const log = join(directory, 'access.log')
-      const config = await fill(example('Caddyfile-sso'), [
+      const config = await fill(example(file), [
         ['img.example.com {', `${url} {`],
         ['/var/log/caddy/access.log', log],
       ])
       // In this order, because the service may have got port 36677.
-      const here = replace(config)
-        .replaceAll('127.0.0.1:36677', behind)
-        .replaceAll(at, new URL(auth.origin).host)
+      const here = config.replaceAll('127.0.0.1:36677', behind).replaceAll(at, new URL(auth.origin).host)
       await runCaddy(url, directory, change(here))
       const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
       return { app, url, ...cookies, accessLog: () => readFile(log, 'utf8') }
@@ -248,19 +221,18 @@ function caddyWith(file: string, { preset, userHeader, path, at, replace = asIs 
   }
 }
 
-export const CADDY_SSO = caddyWith('Caddyfile-sso', {
+export const CADDY_SSO = caddyWith('Caddyfile-authelia', {
   preset: 'authelia',
   userHeader: 'Remote-User',
   path: '/api/authz/forward-auth',
   at: '127.0.0.1:9091',
 })
 
-export const CADDY_AUTHENTIK = caddyWith('Caddyfile-sso for authentik', {
+export const CADDY_AUTHENTIK = caddyWith('Caddyfile-authentik', {
   preset: 'authentik',
   userHeader: 'X-authentik-username',
   path: '/outpost.goauthentik.io/auth/caddy',
   at: '127.0.0.1:9000',
-  replace: config => fromTable('| In Caddyfile-sso |', 2)(config),
 })
 
 const APACHE_MODULES = [
