@@ -1,5 +1,5 @@
 /**
- * What docs/reference/performance.md compares: the same uploads to upload-server, to the programs people come from, to
+ * Compares the same uploads to upload-server, to the programs people come from, to
  * Express + multer and to the baselines; then upload-server and Express + multer on several versions of Node. In turns.
  *
  * Usage: npm run build && node bench/peers.mjs [--picgo PACKAGE] [--piclist CHECKOUT] [--node PATH,PATH]

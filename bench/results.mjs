@@ -1,4 +1,4 @@
-/** The results that docs/reference/performance.md is made from: one part for each script. */
+/** Saves results of the scripts: one part for each. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 
