@@ -26,6 +26,10 @@ const PARTS = {
   example: { from: '"about" of the provider', make: page => example(providerOf(page)) },
   check: { from: 'src/providers', make: page => checkOf(providerOf(page)) },
   options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
+  common: {
+    from: 'src/config/schema.ts',
+    make: () => tableOf(SETTINGS.filter(({ path }) => COMMON.includes(path))),
+  },
   settings: { from: 'src/config/schema.ts', make: settings },
   destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
   signing: { from: '"about" of the providers', make: signing },
@@ -44,7 +48,6 @@ const PARTS = {
   github: { from: 'src/page/examples.ts', make: () => jobFor('github') },
   gitlab: { from: 'src/page/examples.ts', make: () => jobFor('gitlab') },
   plugin: { from: 'docs/examples', make: () => exampleFile('index.js') },
-  plugintest: { from: 'docs/examples', make: () => exampleFile('index.test.js') },
 }
 
 /** What the page of a server with a key shows. */
@@ -95,10 +98,10 @@ function matrix() {
     const signs = about.signs === true ? 'yes' : about.signs ? `with \`${about.signs}\`` : 'no'
     const bytes = toJsonSchema(config).properties?.maxBytes?.default
     const largest = LARGEST[type] ?? (bytes ? `${bytes / 2 ** 20} MiB (\`maxBytes\`)` : '–')
-    return `| [\`${type}\`](${type}.md) | ${exists} | ${remove} | ${signs} | ${largest} | ${about.testedAgainst} |`
+    return `| [\`${type}\`](${type}.md) | ${about.what} | ${exists} | ${remove} | ${signs} | ${largest} |`
   })
   return [
-    '| Type | Overwrite check | Removal | Private links | Largest file | Tested against |',
+    '| Type | Stores in | Overwrite check | Removal | Private links | Maximum file size |',
     '|---|---|---|---|---|---|',
     ...rows,
   ].join('\n')
@@ -147,14 +150,37 @@ function show(value, indent = '') {
   return `{\n${members.join(',\n')}\n${indent}}`
 }
 
+/** What most people set. Everything else is advanced. */
+const COMMON = [
+  'default',
+  'providers',
+  'keyTemplate',
+  'server.host',
+  'server.port',
+  'server.key',
+  'server.publicUrl',
+  'server.trustProxy',
+  'auth.loopbackExempt',
+  'limits.fileSize',
+]
+
+/** Lists of clients have these options, too; their rows are shown once. */
+const LIKE_KEYS = ['auth.reverseProxy', 'auth.tokens[]']
+const OF_CLIENTS = ['destinations', 'sources', 'quota', 'fileSize', 'types']
+
+const SETTINGS = rowsOf(toJsonSchema(configSchema), '').filter(({ path }) => path !== '$schema')
+
 function settings() {
-  const all = Object.entries(toJsonSchema(configSchema).properties).filter(([name]) => name !== '$schema')
-  const single = all.filter(([, member]) => !member.properties)
-  const sections = all.filter(([, member]) => member.properties)
+  const { properties } = toJsonSchema(configSchema)
+  const nameOf = ({ path }) => path.split('.')[0]
+  const rest = SETTINGS.filter(({ path }) => !COMMON.includes(path))
+  const isSection = name => properties[name].properties !== undefined
+  const names = [...new Set(rest.map(nameOf))].filter(isSection)
   return [
-    tableOf(rowsOf({ properties: Object.fromEntries(single) }, '')),
-    ...sections.map(
-      ([name, member]) => `### \`${name}\`\n\n${meaningOf(member)}\n\n${tableOf(rowsOf(member, name))}`,
+    tableOf(rest.filter(row => !isSection(nameOf(row)))),
+    ...names.map(
+      name =>
+        `### \`${name}\`\n\n${meaningOf(properties[name])}\n\n${tableOf(rest.filter(row => nameOf(row) === name))}`,
     ),
   ].join('\n\n')
 }
@@ -162,24 +188,33 @@ function settings() {
 function checkOf({ type, about }) {
   const command = `\`upload-server check ${type}/${Object.keys(about.example)[0]}\``
   const end = {
-    yes: 'It then removes the image.',
-    no: 'The image stays there, because this provider cannot remove files.',
+    yes: 'and removes it again',
+    no: 'which stays there',
   }[abilities.get(type).remove]
-  const removal = end ?? `It then removes the image if \`remove\` is set.`
-  return `Run ${command}. It uploads a test image, downloads it through its link and compares the two. ${removal}`
+  return `${command} stores a test image, downloads it through its link, compares the two, ${end ?? 'and removes it if `remove` is set'}. Tested against: ${about.testedAgainst}.`
 }
 
 function optionsOf({ type, config, about }) {
-  const template = '[key template](../reference/file-names.md)'
-  return `${options(config)}\n\n${describeKeys(type, about.family, template)}`
+  return `${optionTable(type, config)}\n\n${describeKeys(type, about.family)}`
 }
 
-function describeKeys(type, family, template) {
-  if (['command', 'http'].includes(type))
-    return `The receiver chooses where a file is stored. Placeholders pass it the object key, which the ${template} makes, or its last segment.`
+/** A vendor of S3 has the options of `s3`, which are on the page of that. */
+function optionTable(type, config) {
+  const ofS3 = type === 's3' ? [] : rowsOf(toJsonSchema(providerOf('s3').config), '').map(({ text }) => text)
+  const rows = rowsOf(toJsonSchema(config), '')
+  const own = rows.filter(({ text }) => !ofS3.includes(text))
+  if (rows.length - own.length < 10) return tableOf(rows)
+  const all = 'All [options of `s3`](s3.md#options) but `preset` and `accountId`'
+  return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
+}
+
+function describeKeys(type, family) {
+  const key = '[object key](../reference/file-names.md)'
+  if (type === 'command') return `\`{key}\` inserts the ${key}.`
+  if (type === 'http') return `\`{key}\` inserts the ${key}, and \`{filename}\` its last segment.`
   if (['host', 'other'].includes(family))
-    return `The provider's server chooses where a file is stored. It receives the last segment of the object key, which the ${template} makes, as the file name.`
-  return `The object key, which the ${template} makes, is the path of the file at the destination. \`{path}\` in the template is the folder that the request asks for.`
+    return `The host gets the last segment of the ${key} as the file name.`
+  return `The ${key} is the path of the file at the destination.`
 }
 
 function options(schema) {
@@ -187,19 +222,44 @@ function options(schema) {
 }
 
 function tableOf(rows) {
-  return ['| Option | Type | Default | Description |', '|---|---|---|---|', ...rows].join('\n')
+  return [
+    '| Option | Default, or type | Description |',
+    '|---|---|---|',
+    ...rows.map(({ text }) => text),
+  ].join('\n')
 }
 
 /** A row for each option, those of sections and of lists included. */
 function rowsOf({ properties = {}, required = [] }, path) {
   return Object.entries(properties).flatMap(([name, member]) => {
     const full = path ? `${path}.${name}` : name
+    const row = (value, meaning) => ({ path: full, text: `| \`${full}\` | ${value} | ${meaning} |` })
+    if (full === 'images' && !('keyTemplate' in properties && 'server' in properties))
+      return [row('object', `${meaningOf(member)} [Options](#images)`)]
+    if (LIKE_KEYS.includes(path) && OF_CLIENTS.includes(name))
+      return name === OF_CLIENTS[0]
+        ? [
+            {
+              path: full,
+              text: `| ${OF_CLIENTS.map(one => `\`${one}\``).join(', ')} of \`${path}\` | | As for \`auth.keys[]\`. |`,
+            },
+          ]
+        : []
     if (member.properties) return rowsOf(member, full)
-    const standard = member.default === undefined ? '' : `\`${JSON.stringify(member.default)}\``
     const isNeeded = path === '' && required.includes(name)
-    const row = `| \`${full}\` | ${typeOf(member)} | ${isNeeded ? 'required' : standard} | ${meaningOf(member)} |`
-    return [row, ...(member.items?.properties ? rowsOf(member.items, `${full}[]`) : [])]
+    return [
+      row(standardOf(member, isNeeded), meaningOf(member)),
+      ...(member.items?.properties ? rowsOf(member.items, `${full}[]`) : []),
+    ]
   })
+}
+
+/** The default shows the type. An empty list or object is no default worth showing. */
+function standardOf(member, isNeeded) {
+  const standard = JSON.stringify(member.default)
+  if (isNeeded) return `${typeOf(member)}, required`
+  if (standard === undefined || standard === '[]' || standard === '{}') return typeOf(member)
+  return member.enum ? `${typeOf(member)}; default \`${standard}\`` : `\`${standard}\``
 }
 
 function typeOf(option) {
@@ -220,7 +280,6 @@ function meaningOf({ description = '' }) {
     .replaceAll('|', '\\|')
 }
 
-/** What a page begins with that nobody has written yet. */
 /** The skeleton of every page; its author adds what the destination is, its credentials and its limits. */
 function newPage(type) {
   const part = name => `<!-- generated: ${name} -->\n<!-- /generated -->`
