@@ -1,10 +1,10 @@
-# The server with what it needs to run and nothing else. How to use the image: docs/guides/docker.md.
-# A release names the bases by their digests; these are the tags that it takes them from.
+# The program, Node and the libraries they need. docs/guides/docker.md describes how to use the image.
+# Base images. A release replaces these tags by digests.
 ARG BUILDER=node:26-bookworm-slim
 ARG NODE=node:26-bookworm-slim
 ARG DEBIAN=debian:bookworm-slim
 
-# Both run on the machine that builds, whatever they build for: the last stage runs nothing, so no processor is emulated.
+# These stages run on the platform of the builder. The last stage runs no command, so no processor is emulated.
 FROM --platform=$BUILDPLATFORM $BUILDER AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -16,21 +16,21 @@ RUN npm run build
 
 FROM build AS parts
 ARG TARGETARCH
-# This Node has a sound SQLite in it: the package for older ones would be 29 MB more.
+# Node 26 contains a recent SQLite. The package for older versions of Node would add 29 MB.
 RUN npm ci --omit=dev --os=linux --libc=glibc --cpu="$(echo "$TARGETARCH" | sed s/amd64/x64/)" \
     && rm -r node_modules/@photostructure
-# A font for watermarks of text, in Latin and Chinese, and the one library that Node needs in addition to those of the base.
+# A font for text watermarks (Latin and Chinese), and the library that Node needs in addition to those of the base image.
 WORKDIR /root
 RUN dpkg --add-architecture "$TARGETARCH" \
     && apt-get -qq update \
     && apt-get -qq download fonts-wqy-microhei "libatomic1:$TARGETARCH" \
     && for file in *.deb; do dpkg -x "$file" /more; done
-# A new volume takes over the owner of the directory that it covers. What is mounted into a read-only root needs its place.
+# A new volume gets the owner of its mount point. In a read-only root file system, mount points must exist.
 RUN install -d -o 1000 -g 1000 /more/data && install -d /more/etc/upload-server
 
 FROM --platform=$TARGETPLATFORM $NODE AS node
 
-# Without npm and what else comes with Node, which nothing here calls.
+# Only the binary of Node, without npm and the other files of its image.
 FROM --platform=$TARGETPLATFORM $DEBIAN
 ENV NODE_ENV=production \
     XDG_CONFIG_HOME=/etc \

@@ -146,7 +146,6 @@ servers, and fails if a response changes.
 |---|---|---|---|
 ${rows.join('\n')}
 
-PicList's server can't be compared this way: PicList-Core 0.3.2, the version on npm, has none. Version 1.8.1, whose
-library [Performance](performance.md) measures, is not on npm. \`test/wire\` has the requests of its
-documented clients, and what they read from the response.
+PicList's server can't be compared this way: PicList-Core 0.3.2, the version on npm, has none. \`test/wire\` has the
+requests of its documented clients, and what they read from the response.
 `
