@@ -8,9 +8,10 @@ import { runAction, runComponent } from './helpers/ci-hosts.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { needs } from './helpers/needs.ts'
 import { makePicture } from './helpers/picture.ts'
+import { runProgram } from './helpers/run-program.ts'
 import { BIN, environmentIn } from './helpers/spawn-server.ts'
 import { shareApp } from './helpers/start-app.ts'
-import { startCommentForge, TOKEN } from './servers/comment-forge.ts'
+import { pageOf, startCommentForge, TOKEN } from './servers/comment-forge.ts'
 import { startTokenSite } from './servers/token-site.ts'
 
 const NAMES = ['first.png', 'with space.png', `it's "b" $(x) \`y\` ;&.png`, '图片 é.png', '-dash.png']
@@ -85,9 +86,10 @@ describe('action.yml', () => {
         GITHUB_RUN_ATTEMPT: '1',
       },
     }
-    const files = ['shots/with space.png', '', `shots/${NAMES[2]}`, 'shots/图*.png', 'shots'].join('\r\n')
-    const inputs = { files, server, key: KEY, comment: 'true', compare: 'main' }
-    const { exitCode, outputs, printed } = await runAction('action.yml', inputs, {
+    await writeFile(join(cwd, 'shots/notes.txt'), 'not an image')
+    const names = ['shots/with space.png', '', `shots/${NAMES[2]}`, 'shots/图*.png', 'shots', '!shots/*.txt']
+    const inputs = { files: names.join('\r\n'), server, key: KEY, comment: 'true', compare: 'main' }
+    const { exitCode, outputs, printed, path } = await runAction('action.yml', inputs, {
       cwd,
       env: job,
       token: TOKEN,
@@ -102,9 +104,32 @@ describe('action.yml', () => {
       name: 'shots/with space.png',
       url: links[0],
     })
+    expect(await readFile(outputs['results'] ?? '', 'utf8')).toContain('shots/with space.png')
     expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toContain('**5 of 5 stored')
     expect(forge.comments[0]?.body).toContain('1 changed · 4 new')
     expect(printed).not.toContain(KEY)
+    const again = await runProgram('bash', ['-c', 'upload-server --version'], {
+      env: { PATH: `${path}:${join(process.execPath, '..')}:/usr/bin:/bin` },
+    })
+    expect(again.stdout).toMatch(/^\d/)
+  })
+
+  it('fails for images that have changed, but not if few of their pixels have', async context => {
+    const { cwd, env } = await prepare(context)
+    const forge = await startCommentForge('github')
+    onTestFinished(() => forge.close())
+    const pr = pageOf(forge, 'github')
+    const inputs = { files: 'shots/first.png', server: app().url, key: KEY, pr, comment: 'true' }
+    const at = { cwd, env: { ...env, GITHUB_ACTIONS: 'true', GITHUB_API_URL: forge.api }, token: TOKEN }
+    for (const [more, code] of [
+      [{ 'fail-on': 'changed' }, 1],
+      [{ 'fail-on': 'changed', threshold: '100' }, 0],
+      [{ destination: 'none', expires: '1h' }, 1],
+    ] as const) {
+      const { exitCode, printed } = await runAction('action.yml', { ...inputs, compare: 'main', ...more }, at)
+      expect(exitCode, printed).toBe(code)
+    }
+    expect(forge.comments).toHaveLength(1)
   })
 
   it('writes a comment for each job of a matrix, and for each of its steps', async context => {

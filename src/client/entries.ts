@@ -72,9 +72,34 @@ export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no f
 
 /**
  * Finds the entries that the arguments of a command name: files, folders, patterns, URLs and `-`. Keeps their order. A folder or
- * pattern does not add a file that is already in the list.
+ * pattern does not add a file that is already in the list. A name that begins with `!` excludes what the rest of it names.
  */
 export async function findEntries(
+  names: readonly string[],
+  options: EntryOptions,
+  context: PathContext,
+): Promise<Entry[]> {
+  if (options.isLiteral) return findNamed(names, options, context)
+  const without = names.filter(isExclusion)
+  const found = await findNamed(
+    names.filter(name => !isExclusion(name)),
+    options,
+    context,
+  )
+  if (without.length === 0) return found
+  const excluded = await findNamed(
+    without.map(name => name.slice(1)),
+    options,
+    context,
+  )
+  const paths = new Set(excluded.map(({ path }) => path))
+  return found.filter(({ kind, path }) => kind !== 'file' || !paths.has(path))
+}
+
+/** Not `!(a|b)`, which is a pattern. */
+const isExclusion = (name: string) => /^!(?!\()/.test(name)
+
+async function findNamed(
   names: readonly string[],
   options: EntryOptions,
   context: PathContext,

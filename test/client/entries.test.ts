@@ -45,6 +45,12 @@ describe('the arguments of upload', () => {
       ['out', 'out/*.png', 'out/1.png'],
       ['out/1.png', 'out/deep/2.png', 'out/deep/3.txt', 'out/1.png'],
     ],
+    [
+      'all but what a name with ! in front excludes',
+      ['out', 'a.png', '!out/**/*.txt'],
+      ['out/1.png', 'out/deep/2.png', 'a.png'],
+    ],
+    ['all but a folder', ['!out/deep', 'out'], ['out/1.png']],
     ['addresses and standard input', ['https://x/*.png', '-'], ['https://x/*.png', '-']],
   ])('name %s', async (_, names, expected) => {
     const at = (name: string) => name.replace('/ROOT', root)

@@ -11,6 +11,8 @@ interface Step {
   readonly id?: string
   readonly name?: string
   readonly uses?: string
+  readonly with?: Env
+  readonly if?: string
   readonly shell?: string
   readonly run: string
   readonly env?: Env
@@ -39,13 +41,23 @@ export async function runAction(
   expect(action.runs.using).toBe('composite')
   const scratch = await makeDirectory()
   const steps: Record<string, { outputs: Env }> = {}
-  const github: Env = { token }
+  const github: Env = { token, action_path: resolve(dirname(file)) }
+  const path = join(scratch, 'path')
+  await writeFile(path, '')
   const given = readInputs(action.inputs, inputs, text => evaluate(text, { github }))
   const contexts = () => ({ github, inputs: given, steps, matrix })
   let printed = ''
   let exitCode: number | null = 0
   for (const [index, step] of (action.runs.steps as Step[]).entries()) {
-    expect(step.uses, 'only what is pinned by a digest').toBeUndefined()
+    const [, condition] = /^inputs\.([\w-]+) == 'true'$/.exec(step.if ?? '') ?? []
+    expect(condition === undefined, step.if).toBe(step.if === undefined)
+    if (condition !== undefined && given[condition] !== 'true') continue
+    if (step.uses !== undefined) {
+      // Not run here: the cache of the repository is empty.
+      expect(step.uses).toMatch(/^actions\/cache@[0-9a-f]{40}$/)
+      for (const text of Object.values(step.with ?? {})) expect(evaluate(text, contexts())).not.toBe('')
+      continue
+    }
     expect(step.shell).toBe('bash')
     const [script, output] = [join(scratch, `${index}.sh`), join(scratch, `${index}.out`)]
     await writeFile(script, evaluate(step.run, contexts()))
@@ -60,6 +72,8 @@ export async function runAction(
         ...env,
         GITHUB_ACTION_PATH: resolve(dirname(file)),
         GITHUB_OUTPUT: output,
+        GITHUB_PATH: path,
+        RUNNER_TEMP: scratch,
         GITHUB_STEP_SUMMARY: join(cwd, 'summary.md'),
         ...Object.fromEntries(own),
       },
@@ -72,7 +86,8 @@ export async function runAction(
   const shown = Object.entries(action.outputs as Record<string, { value: string }>).map(
     ([name, { value }]) => [name, evaluate(value, contexts())],
   )
-  return { exitCode, printed, outputs: Object.fromEntries(shown) as Env }
+  const folders = (await readFile(path, 'utf8')).trim()
+  return { exitCode, printed, outputs: Object.fromEntries(shown) as Env, path: folders }
 }
 
 interface Declared {
@@ -117,6 +132,11 @@ function readOutputs(text: string): Env {
   const lines = text.split('\n')
   for (let line = lines.shift(); line !== undefined; line = lines.shift()) {
     if (line === '') continue
+    const [, plain, value = ''] = /^([\w-]+)=(.*)$/.exec(line) ?? []
+    if (plain !== undefined) {
+      outputs[plain] = value
+      continue
+    }
     const [, name = '', end = ''] = /^([\w-]+)<<(.+)$/.exec(line) ?? []
     expect(end, `no output: ${line}`).not.toBe('')
     outputs[name] = lines.splice(0, lines.indexOf(end)).join('\n')

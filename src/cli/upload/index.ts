@@ -62,7 +62,7 @@ const outputFlags = {
 
 const reportFlags = {
   githubOutput: {
-    about: 'append url, urls, markdown, json, stored and failed to the file in GITHUB_OUTPUT',
+    about: 'append url, urls, markdown, json, results, stored and failed to the file in GITHUB_OUTPUT',
   },
   githubSummary: { about: 'append Markdown to the file in GITHUB_STEP_SUMMARY' },
   gitlabDotenv: {
@@ -167,7 +167,8 @@ export const upload = defineCommand({
   about: 'upload files, directly or through a running server, and print one link per line',
   arg: {
     spelling: '[file...]',
-    about: 'files, folders, glob patterns, URLs, or - for standard input (default: the clipboard)',
+    about:
+      'files, folders, glob patterns, URLs, or - for standard input; !pattern excludes files (default: the clipboard)',
     offers: 'file',
   },
   flags,
@@ -176,7 +177,7 @@ export const upload = defineCommand({
     ['upload-server upload', 'the image in the clipboard'],
     ['grim - | upload-server upload - --name screen.png --copy --notify'],
     ['upload-server upload a.png --format markdown --destination s3/blog'],
-    ["upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'"],
+    ["upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png' '!**/*-diff.png'"],
     ['upload-server upload --server https://img.example.com --token-from github-actions shots/'],
     ['upload-server upload --server https://img.example.com --token-from ./token.sh shots/'],
     ['upload-server upload --keep-folders --strip-components 1 report/'],

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { messageOf, systemCode } from '../../errors.ts'
 import { appendToFile, replaceFile } from '../../files/replace-file.ts'
-import { cleanLink, oneLine, toJsonLine, toXml } from '../../safe-text.ts'
+import { cleanLink, oneLine, toJson, toJsonLine, toXml } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { isFailure, type Result } from '../result.ts'
 import { formatResultLink } from './format.ts'
@@ -32,12 +32,18 @@ export async function openReports(
   { env, cwd }: Pick<Context, 'env' | 'cwd'>,
 ): Promise<readonly Report[]> {
   const reports: Report[] = []
-  const append = async (option: string, variable: string, make: (results: readonly Result[]) => string) => {
+  const append = async (
+    option: string,
+    variable: string,
+    make: (results: readonly Result[], file: string) => string | Promise<string>,
+  ) => {
     const file = env[variable]
     if (!file)
       throw new Error(`${option} requires the environment variable ${variable}, which GitHub Actions sets.`)
     await appendToFile(file, '').catch(cantWrite(option, file))
-    reports.push(results => appendToFile(file, make(results)).catch(cantWrite(option, file)))
+    reports.push(async results =>
+      appendToFile(file, await make(results, file)).catch(cantWrite(option, file)),
+    )
   }
   const replace = async (
     option: string,
@@ -50,7 +56,13 @@ export async function openReports(
     await replaceFile(file, '', cwd).catch(fail)
     reports.push((results, ms) => replaceFile(file, make(results, ms), cwd).catch(fail))
   }
-  if (githubOutput) await append('--github-output', 'GITHUB_OUTPUT', toOutputs)
+  if (githubOutput)
+    await append('--github-output', 'GITHUB_OUTPUT', async (results, file) => {
+      const folder = env['RUNNER_TEMP'] || dirname(file)
+      const path = join(folder, `upload-server-${randomUUID()}.json`)
+      await replaceFile(path, toJson(results), folder).catch(cantWrite('--github-output', path))
+      return toOutputs(results, path)
+    })
   if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', results => toSummary(results))
   if (gitlabDotenv !== undefined) await replace('--gitlab-dotenv', gitlabDotenv, toDotenv)
   if (junit !== undefined) await replace('--junit', junit, toJunit)
@@ -77,16 +89,31 @@ const cantWrite = (option: string, file: string) => (error: unknown) => {
 const linksOf = (results: readonly Result[]) =>
   results.flatMap(({ url }) => (url === undefined ? [] : [cleanLink(url)]))
 
-/** The outputs `steps.ID.outputs.NAME`. The delimiter is random, so that a file name can't forge an output. */
-function toOutputs(results: readonly Result[]): string {
+/** Linux has a limit of 128 KiB for each variable of an environment, in which steps pass outputs on. Bytes. */
+const OUTPUT_BYTES = 96 * 1024
+
+/**
+ * The outputs `steps.ID.outputs.NAME`. The delimiter is random, so that a file name can't forge an output.
+ *
+ * @param path of a file with all results, for lists that are too long
+ */
+function toOutputs(results: readonly Result[], path: string): string {
   const urls = linksOf(results)
-  const outputs = {
-    url: urls[0] ?? '',
+  const lists = {
     urls: urls.join('\n'),
     markdown: results
       .flatMap(one => (one.url === undefined ? [] : [formatResultLink(one.url, one, 'markdown')]))
       .join('\n'),
     json: toJsonLine(results),
+  }
+  const fitting = Object.entries(lists).map(([name, text]) => [
+    name,
+    Buffer.byteLength(text) > OUTPUT_BYTES ? '' : text,
+  ])
+  const outputs = {
+    url: urls[0] ?? '',
+    ...Object.fromEntries(fitting),
+    results: path,
     stored: urls.length,
     failed: results.filter(isFailure).length,
   }

@@ -123,7 +123,7 @@ function readOutputs(text: string): Record<string, string> {
 it('--github-output sets what later steps read, and appends', async () => {
   const text = await report({ githubOutput: true }, 'output', [...pictures(2), FAILED])
   expect(text).toMatch(/^of a run before\n/)
-  const { json = '', ...outputs } = readOutputs(text)
+  const { json = '', results = '', ...outputs } = readOutputs(text)
   expect(outputs).toEqual({
     url: link(0),
     urls: `${link(0)}\n${link(1)}`,
@@ -131,7 +131,24 @@ it('--github-output sets what later steps read, and appends', async () => {
     stored: '2',
     failed: '1',
   })
-  expect(JSON.parse(json)).toEqual([...pictures(2), FAILED])
+  for (const list of [json, await readFile(results, 'utf8')])
+    expect(JSON.parse(list)).toEqual([...pictures(2), FAILED])
+})
+
+it('--github-output names a file instead of lists that are too long for the environment of a step', async () => {
+  const { results = '', ...outputs } = readOutputs(
+    await report({ githubOutput: true }, 'output', pictures(3000)),
+  )
+  expect(outputs).toEqual({
+    url: link(0),
+    urls: expect.any(String),
+    markdown: '',
+    json: '',
+    stored: '3000',
+    failed: '0',
+  })
+  expect(outputs['urls']).not.toBe('')
+  expect(JSON.parse(await readFile(results, 'utf8'))).toHaveLength(3000)
 })
 
 describe('--github-summary', () => {
