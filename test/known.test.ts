@@ -100,6 +100,29 @@ describe('POST /upload/known', () => {
     expect((await known(app, [fileOf('a.txt', 'text')])).files).toEqual([SEND])
   })
 
+  it('finds the latest list of images by its name, and no other file', async () => {
+    const app = await startApp({ config: CONFIG })
+    await store(app, { 'visual.review.json': '{"rows":[]}', 'a.txt': 'text' })
+    const [latest] = await store(app, { 'visual.review.json': '{"rows":[{}]}' })
+    const asked = [{ name: 'visual.review.json' }, { name: 'other.review.json' }]
+    expect((await known(app, asked)).files).toEqual([{ url: latest }, SEND])
+    expect((await known(app, asked, KEYS[1]?.key)).files).toEqual([SEND, SEND])
+    expect((await known(app, asked, KEYS[0]?.key, '?destination=local/else')).files).toEqual([SEND, SEND])
+    expect(await known(app, [{ name: 'a.txt' }])).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  it('attack: a list of somebody without a key stands for that of somebody else without one', async () => {
+    const app = await startApp({
+      config: { ...CONFIG, auth: { loopbackExempt: false, anonymous: true } },
+    })
+    const query = `${app.url}/upload?a`
+    await upload(query, { 'visual.review.json': '{"rows":[]}' })
+    expect(await known(app, [{ name: 'visual.review.json' }], '')).toMatchObject({
+      status: 200,
+      files: [SEND],
+    })
+  })
+
   it.for<[what: string, body: unknown, says: RegExp]>([
     ['no list', {}, /"files"/],
     ['a list', [], /must be an object|"files"/],

@@ -122,6 +122,12 @@ export function createUploadsHere(
           for (let start = 0; start < numbered.length; start += MOST_FILES)
             await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal, events)
       }, outer),
+    async findReview(name, signal) {
+      const baseUrl = await findBase(config, destination)
+      const request = { destination, caller, baseUrl, signal, requestId: randomUUID() }
+      const [url] = await uploader.known({ ...request, files: [{ name }], options: { expires: wished } })
+      return url
+    },
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
   }

@@ -32,6 +32,7 @@ export async function withUploads<T>(
     try {
       return await work({
         upload: (entries, signal, events) => client.upload(entries, { ...where, ...events }, signal),
+        findReview: (name, signal) => client.findReview(name, where, signal),
         explainUnreachable: async () => undefined,
       })
     } finally {

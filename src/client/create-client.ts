@@ -54,6 +54,17 @@ export interface Client {
     signal: AbortSignal,
   ): AsyncGenerator<Uploaded, void>
   /**
+   * Finds the latest list of images with this name, which ends with `REVIEW_SUFFIX`, that this client has stored there.
+   *
+   * @returns its link; undefined if there is none
+   * @throws Error if the server can't be asked
+   */
+  findReview(
+    name: string,
+    options: Pick<ClientUpload, 'destination' | 'picbed' | 'configName' | 'expires'>,
+    signal: AbortSignal,
+  ): Promise<string | undefined>
+  /**
    * Completes an upload whose post-upload steps failed.
    *
    * @returns the URLs of its files
@@ -87,14 +98,17 @@ export function createClient(options: ClientOptions, context: Context): Client {
   const connection = openConnection(server, options, context, { tokenMs })
   const job = options.job ?? jobOf(context.env) ?? randomUUID()
 
+  const retriesFor = (onRetry?: UploadEvents['onRetry']) =>
+    createRetries(connection, { retryFor, wait: options.wait ?? false, onRetry })
+
   async function upload(
     entries: readonly Entry[],
-    { destination = '', picbed, configName, path, expires, onRetry }: ClientUpload,
+    { path, onRetry, ...place }: ClientUpload,
     emit: (uploaded: Uploaded) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    const post = createRetries(connection, { retryFor, wait: options.wait ?? false, onRetry })
-    const [, provider, name] = /^([^/]*)\/?(.*)$/s.exec(destination) ?? []
+    const post = retriesFor(onRetry)
+    const given = placeOf(place)
     const notes = new Set<string>()
     const settle = (index: number, result: Result) => emit({ ...result, index })
 
@@ -116,7 +130,7 @@ export function createClient(options: ClientOptions, context: Context): Client {
 
     async function sendParts(parts: readonly (readonly [number, Part])[]): Promise<void> {
       const folder = parts[0]?.[1].entry.folder ?? path
-      const where = { picbed: picbed ?? provider, configName: configName ?? name, path: folder, expires }
+      const where = { ...given, path: folder }
       const what = parts.map(([, { entry, fileName, facts }]) => [fileName || entry.name, facts.sha256])
       const request = toRequest(
         parts.map(([, part]) => part),
@@ -156,13 +170,10 @@ export function createClient(options: ClientOptions, context: Context): Client {
         if (part) parts.push([index, part])
       })
       parts.sort(([one], [other]) => one - other)
-      const where = { picbed: picbed ?? provider, configName: configName ?? name, expires }
       for (let at = 0; at < parts.length && !signal.aborted; at += ASKED_AT_ONCE) {
         const some = parts.slice(at, at + ASKED_AT_ONCE)
         const files = some.map(([, { fileName, facts }]) => ({ name: fileName, ...facts }))
-        const content = inMemory(Buffer.from(JSON.stringify({ files })))
-        const body = { ...content, contentType: 'application/json' }
-        const reply = await connection.post({ path: 'known', query: where, body, count: 0 }, signal)
+        const reply = await connection.post(toQuestion(files, given), signal)
         // Each further request with a wrong key would bring the address closer to being locked out.
         if (reply.code === 'unauthorized' || (reply.code === 'no_token' && !reply.transient)) {
           for (const [index, { name }] of numbered) {
@@ -204,6 +215,12 @@ export function createClient(options: ClientOptions, context: Context): Client {
   return {
     upload: (entries, options, signal) =>
       gather((emit, signal) => upload(entries, options, emit, signal), signal),
+    async findReview(name, where, signal) {
+      const reply = await retriesFor()(toQuestion([{ name }], placeOf(where)), randomUUID(), signal)
+      const answers = readAnswers(reply.text)
+      if (answers === undefined) throw new Error(context.mask(reply.message ?? 'the server is too old'))
+      return answers.find(isLink)
+    },
     async finalize(id, signal) {
       // The number of files is not known here. Each of them has a link.
       const reply = await connection.post({ query: { finalizationId: id }, count: Infinity }, signal)
@@ -214,6 +231,18 @@ export function createClient(options: ClientOptions, context: Context): Client {
     },
     close: connection.close,
   }
+}
+
+/** The destination in the spelling that every server understands, and the expiry. */
+function placeOf({ destination = '', picbed, configName, expires }: ClientUpload) {
+  const [, provider, name] = /^([^/]*)\/?(.*)$/s.exec(destination) ?? []
+  return { picbed: picbed ?? provider, configName: configName ?? name, expires }
+}
+
+/** A request to `POST /upload/known`. */
+function toQuestion(files: readonly object[], query: NonNullable<ServerRequest['query']>): ServerRequest {
+  const content = inMemory(Buffer.from(JSON.stringify({ files })))
+  return { path: 'known', query, body: { ...content, contentType: 'application/json' }, count: 0 }
 }
 
 /** The links in the response of `POST /upload/known`, in order. Undefined if it is not one, for example of an older server. */

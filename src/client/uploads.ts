@@ -25,6 +25,13 @@ export interface UploadEvents {
 export interface Uploads {
   /** Yields each result when it is known, in any order. Entries without a result were interrupted. */
   upload(entries: readonly Entry[], signal: AbortSignal, events?: UploadEvents): AsyncIterable<Uploaded>
+  /**
+   * Finds the latest list of images with this name, which ends with `REVIEW_SUFFIX`, that was stored at the same destination.
+   *
+   * @returns its link; undefined if there is none
+   * @throws Error if that can't be asked
+   */
+  findReview(name: string, signal: AbortSignal): Promise<string | undefined>
   /** Why the links don't work now, as the end of a sentence. Undefined if no such reason is known. */
   explainUnreachable(): Promise<string | undefined>
 }

@@ -1,3 +1,6 @@
+/** The end of the names of lists of images. Of all files, a client can find only these by their names. */
+export const REVIEW_SUFFIX = '.review.json'
+
 /** Maximum length of a file name, UTF-8 bytes. It leaves room for a hash and a counter within the usual 255. */
 const MAX_NAME_BYTES = 200
 /** Characters that are kept of each end of a longer name before it is cleaned, because Unicode normalization is slow. */

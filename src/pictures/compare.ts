@@ -6,8 +6,13 @@ import { type PictureOptions, pictureSchema } from './options.ts'
 import { runInProcess, turns } from './processes.ts'
 
 export interface Difference extends PixelDifference {
-  /** A PNG that shows the changed pixels. Undefined if there are none. */
+  /** A PNG that shows the changed pixels. Undefined if there are none, or fewer than `drawnFrom`. */
   readonly image?: Uint8Array
+}
+
+export interface DifferenceOptions {
+  /** Share of changed pixels from which on the difference is drawn, 0 to 1. Default: 0. */
+  readonly drawnFrom?: number
 }
 
 /**
@@ -20,9 +25,10 @@ export async function comparePictures(
   before: Uint8Array,
   after: Uint8Array,
   signal: AbortSignal,
+  { drawnFrom = 0 }: DifferenceOptions = {},
 ): Promise<Difference | undefined> {
   const options = pictureSchema.parse({})
-  const job = { before: toJob(before, options), after: toJob(after, options) }
+  const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
   return turns.run(async () => {
     const limit = beginTimeLimit(options.timeout, signal, () => new Error('the time for it is over'))

@@ -22,12 +22,12 @@ const BACKGROUND = 0.15
 /**
  * Compares two images by their decoded pixels, all frames included.
  *
- * @returns with a PNG, the later image in pale grey with the changed pixels in red, unless no pixel has changed
+ * @returns with a PNG, the later image in pale grey with the changed pixels in red, unless no pixel has changed, or too few
  * @throws UploadError `too_large` if one of them, or the area of both, has too many pixels
  */
 export async function findDifference(
   sharp: SharpModule,
-  { before, after }: CompareJob,
+  { before, after, drawnFrom }: CompareJob,
 ): Promise<PixelDifference & { readonly image?: Buffer }> {
   const a = await decode(sharp, before)
   const b = await decode(sharp, after)
@@ -36,14 +36,14 @@ export async function findDifference(
   if (width * height > after.options.maxPixels)
     throw new UploadError('too_large', 'The sizes of the images are too different to compare their pixels.')
   allowPixels(width * height)
-  const { changed, drawn } = compare(a, b, width, height)
-  const sizes = { before: sizeOf(a), after: sizeOf(b) }
-  if (changed === 0) return { share: 0, ...sizes }
+  const { isChanged, count } = findChanged(a, b, width, height)
+  const found = { share: count / (width * height), before: sizeOf(a), after: sizeOf(b) }
+  if (count === 0 || found.share < drawnFrom) return found
   allowLoaders(sharp, [])
-  const image = await sharp(drawn, { raw: { width, height, channels: 3 } })
-    .png({ compressionLevel: 6 })
+  const image = await sharp(draw(b, isChanged, width, height), { raw: { width, height, channels: 3 } })
+    .png({ compressionLevel: 3 })
     .toBuffer()
-  return { share: changed / (width * height), ...sizes, image }
+  return { ...found, image }
 }
 
 const sizeOf = ({ width, height }: Pixels) => ({ width, height })
@@ -61,39 +61,46 @@ async function decode(sharp: SharpModule, job: PictureJob): Promise<Pixels> {
   return { width: info.width, height: info.height, bytes: data, words }
 }
 
-function compare(
+/** Finds the changed pixels in the area of both images. @returns 1 for each, row by row, and their number */
+function findChanged(
   a: Pixels,
   b: Pixels,
   width: number,
   height: number,
-): { changed: number; drawn: Uint8Array } {
-  const drawn = new Uint8Array(width * height * 3).fill(255)
-  let changed = 0
-  for (let y = 0, out = 0; y < height; y++) {
-    for (let x = 0; x < width; x++, out += 3) {
+): { isChanged: Uint8Array; count: number } {
+  const isChanged = new Uint8Array(width * height)
+  let count = 0
+  if (a.width === b.width && Buffer.compare(a.bytes, b.bytes) === 0) return { isChanged, count }
+  for (let y = 0, at = 0; y < height; y++)
+    for (let x = 0; x < width; x++, at++) {
       const isInA = x < a.width && y < a.height
       const isInB = x < b.width && y < b.height
-      if (!isInA && !isInB) continue
-      if (isInA !== isInB || (isInB && isChanged(a, b, x, y))) {
-        changed++
-        drawn[out + 1] = 0
-        drawn[out + 2] = 0
-      } else {
-        const grey = 255 + (brightnessOf(b, x, y) - 255) * BACKGROUND
-        drawn[out] = grey
-        drawn[out + 1] = grey
-        drawn[out + 2] = grey
+      if (isInA && isInB ? !looksEqual(a, b, x, y) : isInA || isInB) {
+        isChanged[at] = 1
+        count++
       }
     }
-  }
-  return { changed, drawn }
+  return { isChanged, count }
 }
 
-/** Whether a pixel looks different, and not only because an edge was smoothed in another way. */
-function isChanged(a: Pixels, b: Pixels, x: number, y: number): boolean {
-  const isEqual = a.words[y * a.width + x] === b.words[y * b.width + x]
-  if (isEqual || distance(a, b, x, y) <= LEAST_DISTANCE) return false
-  return !isSmoothed(a, b, x, y) && !isSmoothed(b, a, x, y)
+/** The later image in pale grey, with the changed pixels in red. */
+function draw(b: Pixels, isChanged: Uint8Array, width: number, height: number): Uint8Array {
+  const drawn = new Uint8Array(width * height * 3).fill(255)
+  for (let y = 0, at = 0; y < height; y++)
+    for (let x = 0; x < width; x++, at++) {
+      const isInB = x < b.width && y < b.height
+      const grey = isInB && !isChanged[at] ? 255 + (brightnessOf(b, x, y) - 255) * BACKGROUND : 255
+      drawn[at * 3] = grey
+      drawn[at * 3 + 1] = isChanged[at] ? 0 : grey
+      drawn[at * 3 + 2] = isChanged[at] ? 0 : grey
+    }
+  return drawn
+}
+
+/** Whether a pixel looks the same, or only an edge was smoothed in another way. */
+function looksEqual(a: Pixels, b: Pixels, x: number, y: number): boolean {
+  if (a.words[y * a.width + x] === b.words[y * b.width + x]) return true
+  return distance(a, b, x, y) <= LEAST_DISTANCE || isSmoothed(a, b, x, y) || isSmoothed(b, a, x, y)
 }
 
 /** One channel of a pixel on a white background. */

@@ -18,6 +18,8 @@ export interface PictureJob {
 export interface CompareJob {
   readonly before: PictureJob
   readonly after: PictureJob
+  /** The difference is drawn if at least this share of the pixels has changed, 0 to 1. */
+  readonly drawnFrom: number
 }
 
 export interface PixelDifference {

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { isObject } from '../members.ts'
-import { baseName } from '../payload/file-name.ts'
+import { baseName, REVIEW_SUFFIX } from '../payload/file-name.ts'
 import { idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader } from '../uploader/index.ts'
@@ -74,6 +74,8 @@ function readFiles(body: unknown): AskedFile[] {
   return files.map((file: unknown, index) => {
     const { name, sha256, size } = isObject(file) ? file : {}
     if (typeof name !== 'string' || name === '') throw invalid(`"files[${index}].name" must be a file name.`)
+    if (sha256 === undefined && size === undefined && name.endsWith(REVIEW_SUFFIX))
+      return { name: baseName(name) }
     if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256))
       throw invalid(`"files[${index}].sha256" must be a SHA-256 hash: 64 lower-case hexadecimal digits.`)
     if (!Number.isSafeInteger(size) || Number(size) < 0)

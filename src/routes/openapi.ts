@@ -143,7 +143,7 @@ function uploadPaths(): Json {
                 maxItems: 1000,
                 items: {
                   type: 'object',
-                  required: ['name', 'sha256', 'size'],
+                  required: ['name'],
                   properties: {
                     name: { type: 'string' },
                     sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },

@@ -2,7 +2,7 @@ import { orAborted } from '../flow/cancellation.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { StoredFile } from '../store/contract.ts'
-import { findKnown, type KnownObject } from '../store/known.ts'
+import { findKnown, findReview, type KnownObject } from '../store/known.ts'
 import { newUploadId } from '../store/upload-id.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
 import { begin } from '../store/uploads.ts'
@@ -19,10 +19,10 @@ const SIDE_BY_SIDE = 8
 /** A file that a client has, and may not have to send. */
 export interface AskedFile {
   readonly name: string
-  /** SHA-256 of its content, hex. */
-  readonly sha256: string
+  /** SHA-256 of its content, hex. Undefined: the latest list of reviewed images of this name. */
+  readonly sha256?: string
   /** Bytes. */
-  readonly size: number
+  readonly size?: number
 }
 
 export interface KnownRequest {
@@ -49,21 +49,32 @@ export async function findKnownFiles(
 ): Promise<(string | undefined)[]> {
   const { destination, files, caller, options, baseUrl, signal } = request
   const links: (string | undefined)[] = files.map(() => undefined)
-  if (!mayKnow(destination)) return links
-  const hashes = [...new Set(files.map(({ sha256 }) => sha256))]
+  const hashes = mayKnow(destination) ? [...new Set(files.flatMap(({ sha256 }) => sha256 ?? []))] : []
+  // Whoever has no name shares that of all others, who could put a list in the place of another.
+  const names = caller.admittedBy === 'anonymous' ? [] : files.filter(({ sha256 }) => sha256 === undefined)
   const id = idOf(destination)
-  const objects = await deps.database.read(db => findKnown(db, caller.name, id, destination.location, hashes))
+  const place = { caller: caller.name, destination: id, location: destination.location }
+  const { objects, reviews } = await deps.database.read(async db => {
+    const reviews = new Map<string, KnownObject>()
+    for (const { name } of names) {
+      const review = await findReview(db, place, keptOrigin(name))
+      if (review) reviews.set(name, review)
+    }
+    return { objects: await findKnown(db, place, hashes), reviews }
+  })
   const { timeoutMs } = deps.limits
   const limit = beginTimeLimit(timeoutMs, signal, () => new Error('the destination did not respond in time'))
   const isThere = await deps.slots
     .of(id)
-    .run(() => lookForAll(objects, destination, limit.signal), signal)
+    .run(() => lookForAll([...objects, ...reviews.values()], destination, limit.signal), signal)
     .finally(limit.end)
   signal.throwIfAborted()
   const found = files.flatMap(({ sha256, size, name }, index): (StoredFile & { name: string })[] => {
-    const fitting = objects.filter(
-      object => object.sha256 === sha256 && object.size === size && isThere.has(object.key),
-    )
+    const sought =
+      sha256 === undefined
+        ? [reviews.get(name) ?? []].flat()
+        : objects.filter(one => one.sha256 === sha256 && one.size === size)
+    const fitting = sought.filter(({ key }) => isThere.has(key))
     const object = fitting.find(({ origin }) => origin === keptOrigin(name)) ?? fitting[0]
     return object ? [{ ...object, index, name }] : []
   })
@@ -105,12 +116,13 @@ function mayKnow({ pictures, mirrors, target }: Destination): boolean {
   return pictures === undefined && mirrors.length === 0 && target.exists !== undefined
 }
 
-/** The keys of the objects that are still at the destination. One that can't be asked for counts as gone. */
+/** The keys of the objects that are still at the destination, if it can tell. One that can't be asked for counts as gone. */
 async function lookForAll(
   objects: readonly KnownObject[],
   destination: Destination,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
+  if (destination.target.exists === undefined) return new Set(objects.map(({ key }) => key))
   const there = new Set<string>()
   await mapConcurrently([...new Set(objects.map(({ key }) => key))], SIDE_BY_SIDE, async key => {
     if (await orAborted(exists(destination, key, signal), signal).catch(() => false)) there.add(key)

@@ -76,9 +76,9 @@ describe('upload --comment', () => {
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('### Screens\n\n**1 changed · 1 new · 1 gone · 1 the same**')
     expect(body).toMatch(
-      /<code>shots\/login\.png<\/code>: 100 % of the pixels changed\n\n.*\n.*\n\| <a .*before-login-.* \| <a .*\/login-.* \| <a .*difference-login-.*\|/,
+      /<code>login\.png<\/code>: 100 % of the pixels changed\n\n.*\n.*\n\| <a .*before-login-.* \| <a .*\/login-.* \| <a .*difference-login-.*\|/,
     )
-    expect(body).toContain('- gone: <code>main/old.png</code>')
+    expect(body).toContain('- gone: <code>old.png</code>')
     expect(body).not.toContain('menu')
   })
 
@@ -125,7 +125,7 @@ describe('upload --comment', () => {
     const env = { ...actions(forge), NODE_OPTIONS: `--import=${hook}?sharp` }
     const { stderr } = await runBuilt(['upload', '--comment', '--compare', 'main', 'shots'], { cwd, env })
     expect(stderr).toMatch(
-      /needs the package "sharp".* --compare compares the bytes of images, not their pixels\.$/m,
+      /needs the package "sharp".* The bytes of images are compared, not their pixels\.$/m,
     )
     expect(forge.comments[0]?.body).toContain('**1 changed · 1 new · 1 gone · 1 the same**')
     expect(forge.comments[0]?.body).not.toContain('Difference')
@@ -176,7 +176,7 @@ describe('upload --comment', () => {
     const args = ['upload', '--comment', '--compare', 'old', '--format', 'json', 'now']
     const { stdout } = await runCli(args, { cwd, env: actions(forge) })
     expect(forge.comments[0]?.body).toContain(said)
-    expect(forge.comments[0]?.body).toContain('- gone: <code>old/Tooltip/default.png</code>')
+    expect(forge.comments[0]?.body).toContain('- gone: <code>Tooltip/default.png</code>')
     const before = await runCli(['upload', '--format', 'json', 'old'], { cwd })
     await writeFile(join(cwd, 'before.json'), before.stdout)
     const dry = await runCli(['comment', '--dry-run', '--before', 'before.json'], { cwd, input: stdout })
@@ -235,9 +235,27 @@ describe('upload --comment', () => {
       2,
       /without an API token/,
     ],
-    ['no comment', ['--compare', 'main'], {}, 2, /--compare requires --comment/],
-    ['no earlier images', ['--comment', '--threshold', '1'], {}, 2, /--threshold requires --compare/],
-    ['nothing to fail on', ['--comment', '--fail-on', 'new'], {}, 2, /--fail-on requires --compare/],
+    [
+      'no baseline',
+      ['--comment', '--update-baseline', 'always'],
+      {},
+      2,
+      /--update-baseline requires --baseline/,
+    ],
+    [
+      'no earlier images',
+      ['--comment', '--threshold', '1'],
+      {},
+      2,
+      /--threshold requires --compare or --baseline/,
+    ],
+    [
+      'nothing to fail on',
+      ['--comment', '--fail-on', 'new'],
+      {},
+      2,
+      /--fail-on requires --compare or --baseline/,
+    ],
   ])('with %s', async (_, args, env, code, said) => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const ended = await runCli(['upload', ...args, 'shots/new.png'], { cwd, env: actions(forge, env) })

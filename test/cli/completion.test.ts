@@ -50,7 +50,7 @@ describe('the tab key', () => {
     ],
     [['upload', '--github-s'], ['--github-summary']],
     [['upload', '--strip'], ['--strip-components']],
-    [['upload', '--compare', ''], [':folders']],
+    [['mcp', '--root', ''], [':folders']],
     [
       ['upload', 'a.png', '--picbed', ''],
       ['local', 'webdav'],

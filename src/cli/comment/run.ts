@@ -1,8 +1,8 @@
 import { openComment, TITLE } from '../../client/comments/comment.ts'
 import { toBody } from '../../client/comments/comment-body.ts'
-import { compare } from '../../client/reports/pairs.ts'
+import { findJob } from '../../client/comments/pull-request.ts'
+import { reviewResults } from '../../client/reports/pairs.ts'
 import { readResults } from '../../client/reports/read-results.ts'
-import type { Result } from '../../client/result.ts'
 import type { Call } from '../define.ts'
 import { EXIT } from '../exit-code.ts'
 import type { Terminal } from '../terminal.ts'
@@ -15,16 +15,15 @@ export async function run(
 ): Promise<number> {
   const signal = terminal.untilInterrupted()
   const results = await readResults(file ?? '-', terminal)
-  const earlier = before === undefined ? undefined : await readResults(before, terminal)
-  const locate = (results: readonly Result[]) => results.map(result => ({ result }))
-  const comparison = earlier && compare(locate(earlier), locate(results))
+  const review =
+    before === undefined ? undefined : reviewResults(before, await readResults(before, terminal), results)
   if (dryRun) {
-    terminal.print(toBody(options.commentTitle ?? TITLE, results, comparison).trimEnd())
+    terminal.print(toBody(options.commentTitle ?? TITLE, results, review).trimEnd())
     return 0
   }
-  const write = await openComment(options, terminal)
+  const write = await openComment(options, await findJob(terminal.env), terminal)
   try {
-    await write(results, comparison, signal)
+    await write(results, review, signal)
     return 0
   } catch (error) {
     if (signal.aborted) return EXIT.interrupted

@@ -2,19 +2,9 @@ import { FORMATS } from '../../client/reports/format.ts'
 import { CLIENT_DEFAULTS } from '../../client/uploads.ts'
 import { showDuration } from '../../times.ts'
 import { commentFlags } from '../comment/index.ts'
-import { defineCommand, type Flags, type Value } from '../define.ts'
-import {
-  choice,
-  config,
-  count,
-  credentials,
-  duration,
-  file,
-  folder,
-  grouped,
-  serverUrl,
-  text,
-} from '../flags.ts'
+import { compareFlags } from '../compare-flags.ts'
+import { defineCommand, type Flags } from '../define.ts'
+import { choice, config, count, credentials, duration, file, grouped, serverUrl, text } from '../flags.ts'
 
 /** Longest delay of a timer in Node. */
 const LONGEST_MS = 2 ** 31 - 1
@@ -73,52 +63,12 @@ const reportFlags = {
   junit: { about: 'write a JUnit report with one test case per file', value: file, isRepeated: false },
 } as const satisfies Flags
 
-const percentage = {
-  shown: 'percent',
-  read(typed: string): number {
-    const share = typed.trim() === '' ? Number.NaN : Number(typed)
-    if (!(share >= 0 && share <= 100)) throw new Error('Must be a number from 0 to 100.')
-    return share
-  },
-} as const satisfies Value
-
-const DIFFERENCES = ['changed', 'new', 'gone'] as const
-
-const differences = {
-  shown: 'differences',
-  read(typed: string): readonly string[] {
-    const words = typed.split(',').map(word => word.trim())
-    if (!words.every(word => DIFFERENCES.some(one => one === word)))
-      throw new Error(`Available: ${DIFFERENCES.join(', ')}.`)
-    return words
-  },
-  offers: async () => DIFFERENCES,
-} as const satisfies Value
-
 const pullRequestFlags = {
   comment: {
     about: 'create or update a comment on the pull request that shows the images',
     isRepeated: false,
   },
-  compare: {
-    about: 'with --comment: also show earlier images of the same paths, from this folder',
-    value: folder,
-    needs: 'comment',
-    isRepeated: false,
-  },
-  threshold: {
-    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
-    value: percentage,
-    needs: 'compare',
-    isRepeated: false,
-  },
-  failOn: {
-    about: 'exit with 1 if images are changed, new or gone, such as changed,gone',
-    value: differences,
-    needs: 'compare',
-    isRepeatable: true,
-    isRepeated: false,
-  },
+  ...compareFlags,
   ...commentFlags,
 } as const satisfies Flags
 
@@ -181,7 +131,7 @@ export const upload = defineCommand({
     ['upload-server upload --server https://img.example.com --token-from github-actions shots/'],
     ['upload-server upload --server https://img.example.com --token-from ./token.sh shots/'],
     ['upload-server upload --keep-folders --strip-components 1 report/'],
-    ['upload-server upload --comment --compare main/ shots/'],
+    ['upload-server upload --comment --baseline visual shots/', 'compare with the default branch'],
     ['upload-server upload --comment --compare main/ --threshold 0.1 --fail-on changed,gone shots/'],
     ['git diff -z --name-only | upload-server upload --files-from - --allow-empty'],
   ],

@@ -1,13 +1,8 @@
 import { fstatSync } from 'node:fs'
-import { prepareComment } from '../../client/comments/comment.ts'
-import { countsOf, totalsOf } from '../../client/comments/comment-body.ts'
-import type { FindDifference } from '../../client/comments/earlier.ts'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entries.ts'
 import { readFileList } from '../../client/file-list.ts'
-import type { Comparison } from '../../client/reports/pairs.ts'
 import { openReports, writeReports } from '../../client/reports/reports.ts'
 import { isFailure, type Result } from '../../client/result.ts'
-import { uploadAll as uploadSilently } from '../../client/uploads.ts'
 import { messageOf } from '../../errors.ts'
 import { readFolder } from '../../payload/folder.ts'
 import { readChoice } from '../../uploader/destinations.ts'
@@ -20,6 +15,7 @@ import { withUploads } from '../with-uploads.ts'
 import { notifyOf, tellDesktop } from './desktop.ts'
 import type { flags } from './index.ts'
 import { createResultPrinter, toFailureLines } from './result-printer.ts'
+import type { Reviewing } from './reviewing.ts'
 
 type UploadCall = Call<typeof flags>
 type Options = OptionsOf<typeof flags>
@@ -125,21 +121,25 @@ async function uploadAll(
   const { options, typed } = call
   const begun = performance.now()
   const reports = await orUsage(() => openReports(options, terminal))
-  const comment = await orUsage(() => prepareComment(entries, options, findDifference, terminal, signal))
+  const reviewing = await orUsage(() => openReviewing(options, terminal, signal))
   const [only] = entries
   const progress = startProgress(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
     terminal,
   )
+  const note = (line: string) => progress.around(() => terminal.note(line))
   const printer = createResultPrinter(entries, options, terminal, progress)
-  let before: readonly Result[] = []
   let dead: string | undefined
   try {
     if (entries.length > 0)
       await withUploads(options, terminal, {}, async uploads => {
-        for await (const { index, ...result } of uploads.upload(entries, signal, printer))
+        await reviewing?.compare(entries, uploads, note)
+        const stored: Result[] = []
+        for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
+          stored[index] = result
           printer.settle(index, result)
-        before = await uploadSilently(uploads, comment.earlier, signal)
+        }
+        await reviewing?.uploadMore(stored, uploads)
         dead = await uploads.explainUnreachable()
       })
   } finally {
@@ -150,31 +150,23 @@ async function uploadAll(
   sayWhatIsMissing(results, entries, call, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
   await tellDesktop(results, options, terminal)
-  const comparison = comment.conclude(results, before)
-  if (comparison && !signal.aborted)
-    terminal.note(oneLine(`Compared with ${options.compare}: ${totalsOf(comparison)}.`))
-  const isTold = await comment.tell(results, comparison, signal)
+  const isTold = (await reviewing?.conclude(results)) ?? true
   for (const message of unwritten) terminal.note(message)
   const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
   if (code !== EXIT.done && !(options.softFail && code !== EXIT.interrupted)) return code
-  return comparison && isRejected(comparison, options, terminal) ? EXIT.failed : EXIT.done
+  return reviewing?.isRejected() ? EXIT.failed : EXIT.done
 }
 
-const findDifference: FindDifference = async (before, after, signal) => {
-  const { comparePictures } = await import('../../pictures/compare.ts')
-  return comparePictures(before, after, signal)
-}
-
-/** Whether there are differences that `--fail-on` names. */
-function isRejected(
-  comparison: Comparison,
-  { failOn = [] }: Options,
-  { note }: Pick<Terminal, 'note'>,
-): boolean {
-  const counts = Object.entries(countsOf(comparison)).filter(([word]) => failOn.flat().includes(word))
-  const found = counts.flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []))
-  if (found.length > 0) note(`--fail-on: ${found.join(' · ')}.`)
-  return found.length > 0
+/** Undefined if the images are neither compared nor shown in a comment. It is loaded only then. */
+async function openReviewing(
+  options: Options,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<Reviewing | undefined> {
+  const { comment, compare, baseline } = options
+  if (!comment && compare === undefined && baseline === undefined) return undefined
+  const { openReviewing } = await import('./reviewing.ts')
+  return openReviewing(options, terminal, signal)
 }
 
 function sayWhatIsMissing(

@@ -1,23 +1,13 @@
-import { messageOf } from '../../errors.ts'
 import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
-import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import type { Entry } from '../entries.ts'
-import type { Comparison } from '../reports/pairs.ts'
+import { isAllTheSame, type Review } from '../reports/review.ts'
 import type { Result } from '../result.ts'
-import { isAllTheSame, toBody } from './comment-body.ts'
-import { type FindDifference, findEarlier } from './earlier.ts'
-import { type CiJob, findJob, type PullRequest, readPullRequestUrl } from './pull-request.ts'
+import { toBody } from './comment-body.ts'
+import { type CiJob, type PullRequest, readPullRequestUrl } from './pull-request.ts'
 import type { Written } from './write.ts'
 
 export interface CommentOptions {
-  /** Whether to show the images in a comment on the pull request. */
-  comment?: boolean
-  /** Folder with earlier images, shown next to the present ones. */
-  compare?: string
-  /** Percentage of changed pixels up to which an image counts as the same. Default: 0. */
-  threshold?: number
   /** URL of the pull request. */
   pr?: string
   commentName?: string
@@ -44,11 +34,9 @@ const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
  */
 export async function openComment(
   { pr, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
+  job: CiJob | undefined,
   context: Context,
-): Promise<
-  (results: readonly Result[], comparison: Comparison | undefined, signal: AbortSignal) => Promise<void>
-> {
-  const job = await findJob(context.env)
+): Promise<(results: readonly Result[], review: Review | undefined, signal: AbortSignal) => Promise<void>> {
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
@@ -78,15 +66,15 @@ export async function openComment(
     )
   context.learn([token])
   const name = commentName ?? job?.name ?? ''
-  return async (results, comparison, signal) => {
-    const body = toBody(commentTitle, results, comparison)
+  return async (results, review, signal) => {
+    const body = toBody(commentTitle, results, review)
     const request = {
       pullRequest,
       token,
       name,
       run: job?.run ?? 0,
       body,
-      isUpdate: comparison !== undefined && isAllTheSame(comparison),
+      isUpdate: review !== undefined && isAllTheSame(review),
       outgoing: fromEnvironment(context.env),
     }
     const [{ writeComment }, { CommentForbidden }] = await Promise.all([
@@ -116,45 +104,6 @@ function ownToken(pullRequest: PullRequest, job: CiJob | undefined, env: Context
   const { GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN, FORGEJO_TOKEN } = env
   const ofForge = { github: GITHUB_TOKEN, gitlab: GITLAB_TOKEN, gitea: GITEA_TOKEN || FORGEJO_TOKEN }
   return job?.token || ofForge[pullRequest.forge]
-}
-
-/** The comment of an upload. */
-export interface UploadComment {
-  /** Earlier images, and images of differences, that must be uploaded, too. */
-  readonly earlier: readonly Entry[]
-  /** The comparison with the earlier images, after all of them have been uploaded. */
-  conclude(results: readonly Result[], earlier: readonly Result[]): Comparison | undefined
-  /** Writes the comment. @returns false if that failed; the error has been noted */
-  tell(results: readonly Result[], comparison: Comparison | undefined, signal: AbortSignal): Promise<boolean>
-}
-
-/** Prepares the comment of an upload, so that wrong options are reported before anything is uploaded. */
-export async function prepareComment(
-  entries: readonly Entry[],
-  options: CommentOptions,
-  findDifference: FindDifference,
-  context: Context,
-  signal: AbortSignal,
-): Promise<UploadComment> {
-  if (!options.comment) return { earlier: [], conclude: () => undefined, tell: async () => true }
-  const write = await openComment(options, context)
-  const { compare, threshold = 0 } = options
-  const how = { findDifference, threshold }
-  const found = compare === undefined ? undefined : await findEarlier(compare, entries, how, context, signal)
-  return {
-    earlier: found?.entries ?? [],
-    conclude: (results, earlier) => found?.conclude(earlier, results),
-    async tell(results, comparison, signal) {
-      try {
-        await write(results, comparison, signal)
-        return true
-      } catch (error) {
-        const message = messageOf(error)
-        context.note(oneLine(context.mask(`Could not write the comment: ${message}`)))
-        return false
-      }
-    },
-  }
 }
 
 const TOKENS = {

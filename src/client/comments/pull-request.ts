@@ -31,6 +31,14 @@ export interface CiJob {
   readonly run: number
   /** Undefined if the CI provider sets none. */
   readonly token: string | undefined
+  /** The commit that was built: of a pull request, its latest one. */
+  readonly commit: string | undefined
+  /** URL of the page of the run. */
+  readonly page: string | undefined
+  /** ID of the run, which is higher than those of all earlier runs. Undefined if the CI provider has no such number. */
+  readonly id?: number
+  /** Whether the run is one of the default branch, and not of a pull request. */
+  readonly isMain: boolean
 }
 
 /**
@@ -66,6 +74,10 @@ function gitlabJob(env: Env): CiJob {
     name: env['CI_JOB_NAME'] ?? '',
     run: toNumber(env['CI_PIPELINE_IID']),
     token: env['GITLAB_TOKEN'],
+    commit: env['CI_MERGE_REQUEST_SOURCE_BRANCH_SHA'] || env['CI_COMMIT_SHA'],
+    page: env['CI_PIPELINE_URL'],
+    id: toNumber(env['CI_PIPELINE_ID']),
+    isMain: isEqual(env['CI_COMMIT_BRANCH'], env['CI_DEFAULT_BRANCH']),
   }
 }
 
@@ -84,18 +96,26 @@ async function actionsJob(env: Env): Promise<CiJob> {
     // A run is repeated fewer than a thousand times.
     run: toNumber(env['GITHUB_RUN_NUMBER']) * 1000 + Math.min(toNumber(env['GITHUB_RUN_ATTEMPT']), 999),
     token: (forge === 'gitea' && (env['GITEA_TOKEN'] || env['FORGEJO_TOKEN'])) || env['GITHUB_TOKEN'],
+    commit: commitOf(event) ?? env['GITHUB_SHA'],
+    page: `${env['GITHUB_SERVER_URL']}/${repo}/actions/runs/${env[forge === 'gitea' ? 'GITHUB_RUN_NUMBER' : 'GITHUB_RUN_ID']}`,
+    id: toNumber(env['GITHUB_RUN_ID']),
+    isMain: isMainEvent(env, event),
   }
 }
 
 /** The fields of the event that started a run which are read here. */
 interface Event {
+  readonly repository?: { readonly default_branch?: unknown }
   readonly issue?: { readonly number?: unknown; readonly pull_request?: unknown }
   readonly pull_request?: {
     readonly number?: unknown
-    readonly head?: { readonly repo?: { readonly full_name?: unknown } | null }
+    readonly head?: { readonly sha?: unknown; readonly repo?: { readonly full_name?: unknown } | null }
     readonly base?: { readonly repo?: { readonly full_name?: unknown } }
   }
-  readonly workflow_run?: { readonly pull_requests?: readonly { readonly number?: unknown }[] }
+  readonly workflow_run?: {
+    readonly head_sha?: unknown
+    readonly pull_requests?: readonly { readonly number?: unknown }[]
+  }
 }
 
 async function readEvent(file: string | undefined): Promise<Event> {
@@ -107,6 +127,21 @@ async function readEvent(file: string | undefined): Promise<Event> {
 function pullOf({ issue, pull_request, workflow_run }: Event): number {
   const ofIssue = issue?.pull_request ? issue.number : undefined
   return toNumber(String(pull_request?.number ?? ofIssue ?? workflow_run?.pull_requests?.[0]?.number))
+}
+
+/** The latest commit of a pull request, instead of the commit that merges it, which GITHUB_SHA is. */
+function commitOf({ pull_request: pull, workflow_run }: Event): string | undefined {
+  const sha = pull?.head?.sha ?? workflow_run?.head_sha
+  return typeof sha === 'string' ? sha : undefined
+}
+
+/**
+ * Whether a run belongs to the default branch. Not `workflow_run` and the like: they run on the default branch also for the
+ * results of forks. A scheduled run is always one of the default branch, and its event does not name it.
+ */
+function isMainEvent({ GITHUB_EVENT_NAME: name = '', GITHUB_REF: ref }: Env, { repository }: Event): boolean {
+  if (name === 'schedule') return true
+  return ['push', 'workflow_dispatch'].includes(name) && ref === `refs/heads/${repository?.default_branch}`
 }
 
 /** A fork that was deleted has no name. */
@@ -134,6 +169,11 @@ function woodpeckerJob(env: Env): CiJob {
     name: [env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']].filter(Boolean).join(' / '),
     run: toNumber(env['CI_PIPELINE_NUMBER']),
     token: undefined,
+    commit: env['CI_COMMIT_SHA'],
+    page: env['CI_PIPELINE_URL'],
+    isMain:
+      ['push', 'cron', 'manual'].includes(env['CI_PIPELINE_EVENT'] ?? '') &&
+      isEqual(env['CI_COMMIT_BRANCH'], env['CI_REPO_DEFAULT_BRANCH']),
   }
 }
 
@@ -157,6 +197,9 @@ function buildkiteJob(env: Env): CiJob {
       .join(' / '),
     run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
     token: undefined,
+    commit: env['BUILDKITE_COMMIT'],
+    page: env['BUILDKITE_BUILD_URL'],
+    isMain: pull === 0 && isEqual(env['BUILDKITE_BRANCH'], env['BUILDKITE_PIPELINE_DEFAULT_BRANCH']),
   }
 }
 
@@ -173,6 +216,9 @@ function circleJob(env: Env): CiJob {
     name: [env['CIRCLE_JOB'], node].filter(Boolean).join(' / '),
     run: toNumber(env['CIRCLE_BUILD_NUM']),
     token: undefined,
+    commit: env['CIRCLE_SHA1'],
+    page: env['CIRCLE_BUILD_URL'],
+    isMain: false, // CircleCI does not tell its jobs which branch is the default one.
   }
 }
 
@@ -201,6 +247,9 @@ function jenkinsJob(env: Env): CiJob {
     name: env['STAGE_NAME'] ?? '',
     run: toNumber(env['BUILD_NUMBER']),
     token: undefined,
+    commit: env['GIT_COMMIT'],
+    page: env['BUILD_URL'],
+    isMain: !url && env['BRANCH_IS_PRIMARY'] === 'true',
   }
 }
 
@@ -227,6 +276,8 @@ export function readPullRequestUrl(address: string): PullRequest {
   const api = hostname === 'github.com' ? 'https://api.github.com' : `${root}/api/v3`
   return { forge: 'github', api, repo, pull }
 }
+
+const isEqual = (branch: string | undefined, other: string | undefined) => Boolean(branch) && branch === other
 
 const withoutSlash = (url: string) => (url.endsWith('/') ? url.slice(0, -1) : url)
 

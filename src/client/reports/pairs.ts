@@ -1,32 +1,5 @@
 import { isFailure, type Result } from '../result.ts'
-
-/** An image before and after a change. */
-export interface Pair {
-  readonly before: Result
-  readonly after: Result
-  /** Undefined if only the bytes were compared. */
-  readonly difference?: Difference
-}
-
-export interface Difference {
-  /** Share of the pixels that have changed, 0 to 1. */
-  readonly share: number
-  /** An image that shows them. */
-  readonly image?: Result
-}
-
-/** Sorts pairs: the most changed first, before all others those whose pixels could not be compared. */
-export const byDifference = (a: Pair, b: Pair) => (b.difference?.share ?? 1) - (a.difference?.share ?? 1)
-
-/** The differences between two sets of images. */
-export interface Comparison {
-  readonly changed: readonly Pair[]
-  /** Number of images that are the same. */
-  readonly same: number
-  /** Images that are new, and images that failed. */
-  readonly added: readonly Result[]
-  readonly gone: readonly Result[]
-}
+import { type Review, type ReviewRow, type State, sortRows } from './review.ts'
 
 /** An image, and the path by which it is paired. */
 export interface Located {
@@ -35,33 +8,110 @@ export interface Located {
   readonly inside?: string | undefined
 }
 
-/** Pairs the images that have the same path below the folders of the two sets. */
-export function compare(before: readonly Located[], after: readonly Located[]): Comparison {
+/** Two images of the same path, or one of them, by their positions in the lists. */
+export interface Paired {
+  /** Path below the folder of the images. */
+  readonly name: string
+  readonly state: State
+  readonly before?: number
+  readonly after?: number
+  /** The earlier path, of `renamed`. */
+  readonly from?: string
+  /** Positions of present images that Playwright wrote: what it expected, and the difference. */
+  readonly expected?: number
+  readonly difference?: number
+}
+
+/**
+ * Pairs the images that have the same path below the folders of the two sets, and then those of the rest that have the same
+ * content: they were renamed.
+ *
+ * @returns the present images, in order, then those that are gone
+ */
+export function pair(before: readonly Located[], after: readonly Located[]): Paired[] {
   const root = rootOf(before, after)
-  const byPath = new Map(before.map(one => [pathBelow(root, one), one.result]))
-  const pairs = new Map<Result, Result>()
-  const taken = new Set<Result>()
-  const failed = new Set<Result>()
+  const paths = before.map(one => pathBelow(root, one))
+  const byPath = new Map(paths.map((path, index) => [path, index]))
+  const taken = new Set<number>()
+  const partner = new Map<number, number>()
   // The longest path first: "a/b/c.png" is rather "b/c.png" than "c.png".
-  const paths = after.flatMap(one =>
-    pathsOf(one).map(path => ({ result: one.result, path, depth: segmentsOf(path).length })),
+  const candidates = after.flatMap((one, index) =>
+    pathsOf(one).map(path => ({ index, path, depth: segmentsOf(path).length })),
   )
-  for (const { result, path } of paths.sort((a, b) => b.depth - a.depth)) {
+  for (const { index, path } of candidates.sort((a, b) => b.depth - a.depth)) {
     const found = byPath.get(path)
-    if (found === undefined) continue
-    if (isFailure(result)) failed.add(found)
-    else if (!pairs.has(result) && !taken.has(found)) {
-      pairs.set(result, found)
-      taken.add(found)
+    if (found === undefined || partner.has(index) || taken.has(found)) continue
+    partner.set(index, found)
+    taken.add(found)
+  }
+  const triples = findTriples(after)
+  const others = new Set(
+    [...triples.values()].flatMap(({ expected, difference = -1 }) => [expected, difference]),
+  )
+  const byContent = new Map<string, number[]>()
+  for (const [index, { result }] of before.entries()) {
+    if (result.sha256 === undefined || taken.has(index)) continue
+    byContent.set(result.sha256, [...(byContent.get(result.sha256) ?? []), index])
+  }
+  const present = after.flatMap(({ result, inside }, index): Paired | Paired[] => {
+    if (others.has(index)) return []
+    const other = partner.get(index)
+    const name = other === undefined ? segmentsOf(inside ?? result.name).join('/') : (paths[other] ?? '')
+    const triple = triples.get(index)
+    if (triple) return { name: name.replace(ACTUAL, '$1'), state: 'changed', after: index, ...triple }
+    if (isFailure(result)) return { name, state: 'failed', after: index }
+    if (other !== undefined) {
+      const isEqual = isSame(before[other]?.result, result)
+      return { name, state: isEqual ? 'same' : 'changed', before: other, after: index }
     }
+    const former = byContent.get(result.sha256 ?? '')?.shift()
+    if (former === undefined) return { name, state: 'new', after: index }
+    taken.add(former)
+    return { name, state: 'renamed', before: former, after: index, from: paths[former] ?? '' }
+  })
+  const gone = paths.flatMap((name, index): Paired[] =>
+    taken.has(index) ? [] : [{ name, state: 'gone', before: index }],
+  )
+  return [...present, ...gone]
+}
+
+/** Compares the results of two uploads by their hashes. @param name of the earlier ones */
+export function reviewResults(name: string, before: readonly Result[], after: readonly Result[]): Review {
+  const locate = (results: readonly Result[]) => results.map(result => ({ result }))
+  const rows = pair(locate(before), locate(after)).map(({ name, state, from, ...at }): ReviewRow => {
+    const former = before[at.before ?? -1] ?? after[at.expected ?? -1]
+    const [present, difference] = [after[at.after ?? -1], after[at.difference ?? -1]]
+    return {
+      ...{ name, state },
+      ...(former && (state === 'changed' || state === 'gone') && { before: former }),
+      ...(present && { after: present }),
+      ...(difference && { difference }),
+      ...(from !== undefined && { from }),
+    }
+  })
+  return { rows: sortRows(rows), baseline: { name } }
+}
+
+/** The end of the name of a screenshot that is not the expected one, as Playwright writes it. */
+const ACTUAL = /-actual(\.\w+)$/
+
+/** Whether Playwright wrote one of these files beside the expected one. */
+export const hasTriples = (entries: readonly { readonly name: string }[]) =>
+  findTriples(entries.map(({ name }) => ({ result: { name } }))).size > 0
+
+/** What Playwright expected, and the difference, by the position of what it got instead. */
+function findTriples(
+  images: readonly Located[],
+): ReadonlyMap<number, { expected: number; difference?: number }> {
+  const byName = new Map(images.map(({ result, inside }, index) => [inside ?? result.name, index]))
+  const found = new Map<number, { expected: number; difference?: number }>()
+  for (const [name, index] of byName) {
+    const expected = ACTUAL.test(name) ? byName.get(name.replace(ACTUAL, '-expected$1')) : undefined
+    if (expected === undefined) continue
+    const difference = byName.get(name.replace(ACTUAL, '-diff$1'))
+    found.set(index, { expected, ...(difference !== undefined && { difference }) })
   }
-  const changed = [...pairs].flatMap(([after, before]) => (isSame(before, after) ? [] : [{ before, after }]))
-  return {
-    changed,
-    same: pairs.size - changed.length,
-    added: after.flatMap(({ result }) => (pairs.has(result) ? [] : [result])),
-    gone: before.flatMap(({ result }) => (taken.has(result) || failed.has(result) ? [] : [result])),
-  }
+  return found
 }
 
 /** Maximum number of path segments that are compared. */
@@ -96,7 +146,7 @@ function pathBelow(root: string, { result, inside }: Located): string {
 }
 
 /** Compares hashes, or else the URLs, which depend on the content if the key template does. */
-function isSame(before: Result, after: Result): boolean {
-  if (before.sha256 !== undefined && after.sha256 !== undefined) return before.sha256 === after.sha256
-  return before.url === after.url
+function isSame(before: Result | undefined, after: Result): boolean {
+  if (before?.sha256 !== undefined && after.sha256 !== undefined) return before.sha256 === after.sha256
+  return before?.url !== undefined && before.url === after.url
 }

@@ -1,32 +1,65 @@
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
-import { membersOf } from '../../members.ts'
+import { isObject, membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { readAtMost } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
+import type { Located } from './pairs.ts'
+import type { Run } from './review.ts'
 
-/** Maximum size of the results, bytes. */
-const MOST_BYTES = 64 * 1024 * 1024
+/** Maximum size of a list, bytes. */
+export const MOST_LIST_BYTES = 64 * 1024 * 1024
 
-/** Reads the output of `upload --format json` or `ndjson`. */
+/** Images of an earlier upload, and the run that uploaded them. */
+export interface ImageList {
+  readonly images: readonly Located[]
+  readonly run?: Run
+}
+
+/** Reads the output of `upload --format json` or `ndjson`. @param name of the file, or `-` for standard input */
 export async function readResults(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<Result[]> {
+  const { images } = await readImages(name, context)
+  return images.map(({ result }) => result)
+}
+
+/** The same, or what `upload --baseline` has stored. */
+export async function readImages(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<ImageList> {
   const text = await (name === '-' ? readAll(context.stdin) : readFileOf(resolve(context.cwd, name)))
-  const shown = name === '-' ? 'Standard input' : oneLine(name)
-  const fail = () => new Error(`${shown} is not output of "upload-server upload --format json".`)
+  return parseImages(text, name === '-' ? 'Standard input' : oneLine(name))
+}
+
+/** @param shown what the text was read from, for the message. @throws Error if it is another text */
+export function parseImages(text: string, shown: string): ImageList {
   try {
-    const isList = text.trimStart().startsWith('[')
-    const found: unknown[] = isList
+    const isOne = /^\s*[[{]/.test(text) && !/^\s*\{[^\n]*\n\s*\{/.test(text)
+    const value: unknown = isOne
       ? JSON.parse(text)
-      : text
-          .split('\n')
-          .filter(line => line.trim() !== '')
-          .map(line => JSON.parse(line))
-    if (found.length === 0 && text.trim() === '') throw fail()
-    return found.map(toResult)
+      : text.split('\n').flatMap(line => (line.trim() === '' ? [] : [JSON.parse(line)]))
+    if (Array.isArray(value) && text.trim() !== '')
+      return { images: value.map(one => ({ result: toResult(one) })) }
+    const { rows, run, ...result } = membersOf(value)
+    if (!Array.isArray(rows)) return { images: [{ result: toResult(result) }] }
+    return { images: rows.flatMap(toLocated), run: toRun(run) }
   } catch {
-    throw fail()
+    throw new Error(`${shown} is not output of "upload-server upload --format json".`)
+  }
+}
+
+/** The present image of a row of a review. */
+function toLocated(row: unknown): Located[] {
+  const { name, state, after } = membersOf(row)
+  if (typeof name !== 'string') throw new Error('no row')
+  return state === 'failed' || !isObject(after) ? [] : [{ result: toResult(after), inside: name }]
+}
+
+export function toRun(value: unknown): Run {
+  const { commit, url, id } = membersOf(value)
+  return {
+    ...(typeof commit === 'string' && /^[\da-f]{7,64}$/i.test(commit) && { commit }),
+    ...(isLink(url) && { url }),
+    ...(Number.isSafeInteger(id) && { id: Number(id) }),
   }
 }
 
@@ -58,7 +91,7 @@ async function readFileOf(path: string): Promise<string> {
 }
 
 async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const bytes = await readAtMost(stream, MOST_BYTES)
+  const bytes = await readAtMost(stream, MOST_LIST_BYTES)
   if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
   return decodeText(bytes)
 }

@@ -15,9 +15,10 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, it, onTestFinished } from 'vitest'
 import { openPart } from '../../../src/client/api/part.ts'
-import { findEarlier } from '../../../src/client/comments/earlier.ts'
 import type { Context } from '../../../src/client/context.ts'
 import { findEntries } from '../../../src/client/entries.ts'
+import { prepareReview } from '../../../src/client/reports/compare.ts'
+import { findEarlier } from '../../../src/client/reports/earlier.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 const never = new AbortController().signal
@@ -82,8 +83,9 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
   const options = { findDifference: async () => undefined, threshold: 0 }
-  const context = { cwd, platform: 'linux', note() {} } as const
-  const found = await findEarlier('.', [entry!], options, context, stopped.signal)
+  const context = { cwd, platform: 'linux', env: {}, stdin: Readable.from([]), note() {} } as const
+  const earlier = await findEarlier('.', [], context, stopped.signal)
+  const found = await prepareReview(earlier, [entry!], options, context, stopped.signal)
   expect(found.entries).toEqual([])
 })
 

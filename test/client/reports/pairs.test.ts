@@ -1,0 +1,66 @@
+import { expect, it } from 'vitest'
+import { type Located, type Paired, pair, reviewResults } from '../../../src/client/reports/pairs.ts'
+import { countsOf, totalsOf } from '../../../src/client/reports/review.ts'
+
+const at = (inside: string, sha256 = inside): Located => ({
+  result: { name: `some/folder/${inside}`, sha256, url: `https://img.example.com/${sha256}` },
+  inside,
+})
+
+const show = ({ name, state, from, ...more }: Paired) =>
+  [from, name, state, more.expected, more.difference].filter(one => one !== undefined).join(' ')
+
+it('pairs images by their path, and tells renamed ones by their content', () => {
+  const before = [at('a.png', '1'), at('Card/old.png', '2'), at('b.png', '3'), at('twin.png', '4')]
+  const after = [
+    at('a.png', '5'),
+    at('Card/new.png', '2'),
+    at('b.png', '3'),
+    at('c.png', '4'),
+    at('d.png', '4'),
+  ]
+  expect(pair(before, after).map(show)).toEqual([
+    'a.png changed',
+    'Card/old.png Card/new.png renamed',
+    'b.png same',
+    'twin.png c.png renamed',
+    'd.png new',
+  ])
+})
+
+it('shows what Playwright expected, what it got and the difference as one image', () => {
+  const names = [
+    'home-actual.png',
+    'home-diff.png',
+    'home-expected.png',
+    'menu-actual.png',
+    'menu-expected.png',
+  ]
+  const after = [...names.map(name => at(`tests/${name}`)), at('other-actual.png')]
+  expect(pair([], after).map(show)).toEqual([
+    'tests/home.png changed 2 1',
+    'tests/menu.png changed 4',
+    'other-actual.png new',
+  ])
+})
+
+it('compares the results of uploads: an image that failed is not gone', () => {
+  const before = ['a', 'b', 'c', 'd'].map(name => at(`${name}.png`).result)
+  const after = [
+    { name: 'now/a.png', error: 'too large' },
+    { name: 'now/b.png', sha256: 'other' },
+    { name: 'now/c.png', sha256: 'c.png' },
+    { name: 'now/e.png', url: 'https://img.example.com/e' },
+  ]
+  const review = reviewResults('main.json', before, after)
+  expect(review.rows.map(({ name, state }) => `${name} ${state}`)).toEqual([
+    'b.png changed',
+    'now/e.png new',
+    'd.png gone',
+    'a.png failed',
+    'c.png same',
+  ])
+  expect(countsOf(review)).toEqual({ changed: 1, new: 1, gone: 1, renamed: 0, failed: 1, same: 1 })
+  expect(totalsOf(review)).toBe('1 changed · 1 new · 1 gone · 1 failed · 1 the same')
+  expect(JSON.parse(JSON.stringify(review))).toEqual(review)
+})
