@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { hideSignatures } from './mask.ts'
 
-/** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/status.ts. */
+/** Every way a request or an input can fail, as named in the response's `code`. Statuses are decided in routes/status.ts. */
 export type ErrorCode =
   | 'invalid_request'
   | 'no_file'
@@ -84,7 +84,7 @@ export function messageOf(thrown: unknown): string {
 /** What is read of what others throw. */
 const THROWN_CHARACTERS = 10_000
 
-/** What was thrown by code of others, in words: a TypeError says nothing without its name. */
+/** What was thrown by code of others, in words: the message of a TypeError needs its name. */
 export function describeThrown(error: unknown): string {
   return hideSignatures(wordsOf(error).slice(0, THROWN_CHARACTERS))
 }

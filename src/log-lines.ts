@@ -36,7 +36,7 @@ const MARKS = {
   plain: { text: '·', colour: 'dim' },
 } as const
 
-/** Whether somebody who looks at a terminal sees colours there (no-color.org). */
+/** Whether the terminal shows colours (no-color.org). */
 export function showsColours(): boolean {
   return !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
 }
@@ -137,7 +137,7 @@ function markOf(level: string | undefined): keyof typeof MARKS {
   return level === 'error' || level === 'fatal' ? 'failed' : 'plain'
 }
 
-/** Who it was, unless a program of this machine. */
+/** The client, unless it is local. */
 function from({ address }: LogEntry): string {
   return address === undefined || /^(?:::ffff:)?127\.|^::1$/.test(address) ? '' : ` from ${address}`
 }

@@ -39,7 +39,7 @@ function hideCredentials(text: string): string {
   return text.replace(/https?:\/\/[^\s"'\\]*/gi, address => hideQuery(address.replace(/\/\/[^/?#]*@/, '//')))
 }
 
-/** What ends the clause or the sentence that an address stands in belongs to that. */
+/** Punctuation after a URL belongs to the sentence around it. */
 function hideQuery(address: string): string {
   const at = address.indexOf('?')
   if (at === -1) return address

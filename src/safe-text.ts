@@ -1,20 +1,20 @@
 import { CONTROLS } from './page/links.ts'
 
-// What others have named or answered is written into texts of many kinds. What may stand there is decided here, and for
-// links in page/links.ts, which browsers load, too.
+// Escapes text from others (file names, responses) for each kind of output. Links are checked in page/links.ts, which
+// browsers load, too.
 export { CONTROLS, cleanLink, isLink } from './page/links.ts'
 
 /** What services that build take for a command in the output of one: `::error::` at the start of a line, `##[error]` anywhere. */
 const COMMANDS = /^([^\S\n]*:)(?=:)|#(?=#\w*\[)/gm
 
-/** Text as it may be shown: what a file is called, or a server answers, moves no cursor and commands nobody. */
+/** Text that is safe to show in a terminal: names of files and responses of servers can't move the cursor or run commands. */
 export function plain(text: string): string {
   return text.replace(CONTROLS, keepLayout).replace(COMMANDS, '$& ')
 }
 
 const keepLayout = (character: string) => (character === '\n' || character === '\t' ? character : '?')
 
-/** What somebody else has said or named, as a part of one line. */
+/** Text from others, as a part of one line. */
 export function oneLine(text: string): string {
   return plain(text.replace(/[\t\n]/g, '?'))
 }
@@ -43,15 +43,15 @@ export function toUnicodeEscape(character: string): string {
 /** Words that neither Markdown nor a forge makes anything of. Hexadecimal digits may name a commit, `GH-1` an issue. */
 const WORDS = /^(?!.*(?<![\p{L}\p{N}])[\da-f]{7})(?:[\p{L}\p{N} (),;"'?›]|-(?![\d-])|: |(?<!www)\.)*$/iu
 
-/** Text of others in Markdown, without any markup. What a forge would make a link of stands there as code. */
+/** Text of others in Markdown, without any markup. What a Git host would turn into a link is shown as code. */
 export function toMarkdown(text: string): string {
   const line = oneLine(text)
   return WORDS.test(line) ? line : toMarkdownCode(line)
 }
 
 /**
- * The name of a file in Markdown, as code: forges make links, calls and references of the finished text (`www.…`, `#1`,
- * `GH-1`, `!1`, `@user`), whatever is escaped, but of none in code. By references of characters it holds no markup either.
+ * The name of a file in Markdown, as code: Git hosts turn parts of text into links, mentions and references (`www.…`, `#1`,
+ * `GH-1`, `!1`, `@user`), even if they are escaped, but not in code. Character references keep it free of markup.
  */
 export function toMarkdownCode(name: string): string {
   const text = oneLine(name)

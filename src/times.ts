@@ -12,7 +12,7 @@ export function readDuration(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * (UNITS[unit] ?? 1)
 }
 
-/** Reads a time of RFC 3339. In a query the plus of an offset often arrives as a space. */
+/** Reads an RFC 3339 timestamp. In a query the plus of an offset often arrives as a space. */
 export function readTime(text: string): number | undefined {
   const [, date, time, offset] =
     /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d{1,9})?)([Zz]|[-+ ]\d\d:\d\d)$/.exec(text) ?? []

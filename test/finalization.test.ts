@@ -57,7 +57,7 @@ describe('a hook that fails', () => {
     expect(Object.keys(body).sort()).toEqual(['finalizationId', 'message', 'stage', 'success'])
     expect(body).toMatchObject({ success: false, stage: 'finalization' })
     expect(body['message']).toMatch(
-      /^All files were uploaded, but hook "hook0" failed: exit code 3: no luck with \[secret\] today\. Retry with finalizationId to finish without uploading again\.$/,
+      /^All files were stored, but hook "hook0" failed: exit code 3: no luck with \[secret\] today\. Don't upload again: send finalizationId, or run "upload-server finalize"\.$/,
     )
     expect(app.rawLog()).toContain('exit code 3')
     expect(app.rawLog()).not.toContain('marked-secret')

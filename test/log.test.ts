@@ -198,7 +198,7 @@ describe('one line for each request', () => {
     const app = await startApp()
     expect(await ask(app.url, 'POST', target, { headers, body })).toMatchObject({ status })
     const entry = line(app, 'this-one')
-    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'request failed', ...fields })
+    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'Request failed', ...fields })
     // What is expected has no stack of ours.
     expect(JSON.stringify(entry)).not.toMatch(/\bat .*\.[jt]s:\d+/)
   })
@@ -210,7 +210,7 @@ describe('one line for each request', () => {
     expect(line(app, 'this-one')).toMatchObject({
       level: 'warn',
       res: { status: 200 },
-      msg: 'request failed',
+      msg: 'Request failed',
     })
   })
 
@@ -305,7 +305,7 @@ describe('one line for each request', () => {
     await gate.reached(1)
     await Promise.all([app.server.stop(), expect(sent).rejects.toThrow()])
     expect(line(app, 'this-one')).toMatchObject({
-      msg: 'request failed',
+      msg: 'Request failed',
       level: 'error',
       err: { code: 'shutting_down', message: expect.stringMatching(/^The server shut down/) },
       failed: [gate.url],

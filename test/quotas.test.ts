@@ -77,7 +77,7 @@ describe('a quota', () => {
     const app = await startApp({ config: config({ quota: { bytes: '100B', per: '1h' } }) })
     const answer = await send(app.url, { 'a.txt': 'a'.repeat(101) })
     expect(answer).toMatchObject({ status: 413, code: 'too_large' })
-    expect(answer.message).toContain('larger than the whole quota')
+    expect(answer.message).toContain('exceeds the whole quota')
   })
 
   it('gets back what failed', async () => {

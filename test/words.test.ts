@@ -10,6 +10,7 @@ interface Line {
   readonly file: string
   readonly line: number
   readonly text: string
+  readonly isComment?: true
 }
 
 const toLines = (file: string, text: string, first = 1): Line[] =>
@@ -73,21 +74,42 @@ function readSchema(file: string): Line[] {
   })
 }
 
+/** The comments of a source, a configuration or an example. Code in backticks is not read. */
+function readComments(file: string): Line[] {
+  const comment = file.endsWith('.ts')
+    ? /(?:^ {0,20}(?:\/\*\*?|\*|\/\/)|[\s;{},)]\/\/) (.{1,400})$/
+    : /(?:^|\s)# (.{1,400})$/
+  return toLines(file, readFileSync(file, 'utf8')).flatMap(line => {
+    const text = comment.exec(line.text)?.[1]
+    return text === undefined
+      ? []
+      : [{ ...line, text: text.replaceAll(/`[^`]{1,400}`/g, '`…`'), isComment: true as const }]
+  })
+}
+
 /** All but the contract suite, whose strings are names of tests. */
 const SOURCES = readdirSync('src', { recursive: true, encoding: 'utf8' })
   .filter(name => name.endsWith('.ts') && !name.startsWith('provider-tests'))
   .map(name => join('src', name))
 
-const LINES = [
+const EXAMPLES = readdirSync('docs/examples', { recursive: true, encoding: 'utf8', withFileTypes: true })
+  .filter(entry => entry.isFile() && !entry.name.endsWith('.md'))
+  .map(entry => join(entry.parentPath, entry.name))
+
+const LINES: readonly Line[] = [
   ...DOCUMENTS.flatMap(({ file }) => readDocument(file)),
   ...readSchema('config.schema.json'),
   ...SOURCES.flatMap(readSource),
+  ...[...SOURCES, ...EXAMPLES, 'compose.yaml', 'Dockerfile'].flatMap(readComments),
 ]
 
 const isException = ({ file, text }: Line) =>
   EXCEPTIONS.some(one => one.file === file && text.includes(one.text))
 
-const hitsOf = (line: Line) => WORDS.filter(({ avoid }) => avoid.test(line.text))
+const hitsOf = (line: Line) =>
+  WORDS.filter(
+    ({ avoid, isFineInComments }) => !(line.isComment && isFineInComments) && avoid.test(line.text),
+  )
 
 it('every text is in the words of the style sheet', () => {
   const problems = LINES.filter(line => !isException(line)).flatMap(line =>
@@ -100,12 +122,14 @@ it('every text is in the words of the style sheet', () => {
   expect(problems).toEqual([])
 })
 
-it('documents, descriptions, help, messages and the page are read', () => {
+it('documents, descriptions, help, messages, the page and comments are read', () => {
   const filesWith = (text: string) => LINES.filter(line => line.text.includes(text)).map(({ file }) => file)
   expect(filesWith('keep retrying transient failures')).toContain('docs/reference/cli.md')
   expect(filesWith('Reload the configuration when its file changes')).toContain('config.schema.json')
   expect(filesWith('No file was received')).toContain('src/page/words-en.ts')
   expect(filesWith('A repeated request gets the first response')).toContain('docs/reference/http-api.md')
+  expect(filesWith('All clients come through nginx')).toContain('compose.yaml')
+  expect(filesWith('HTTP status of each error code')).toContain('src/routes/status.ts')
 })
 
 it('every exception is still needed', () => {

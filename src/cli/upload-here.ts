@@ -26,7 +26,7 @@ export interface UploadsHereOptions {
   expires?: string
 }
 
-/** Restrictions of an upload on behalf of somebody else, such as an agent. Default: the rights of the user. */
+/** Restrictions of an upload on behalf of others, such as an agent. Default: the rights of the user. */
 export interface UploadRights extends Partial<Pick<UploadRequest, 'accept'>> {
   readonly caller?: Partial<Caller>
 }
@@ -78,7 +78,7 @@ export function createUploadsHere(
       looks.push(toResult(entry, outcome, mask).then(result => ({ ...result, index })))
       onStored?.(looks.length)
     }
-    // A link is reported when the history has it: nobody could remove the file otherwise.
+    // A link is reported when the history has it. Otherwise the file could not be removed.
     const settleAll = async (pending: Partial<Result> = {}) => {
       for (const one of await Promise.all(looks)) emit(one.url === undefined ? one : { ...one, ...pending })
     }

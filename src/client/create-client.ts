@@ -259,7 +259,7 @@ function readAnswers(text = ''): readonly unknown[] | undefined {
 const TOKEN_MS = 30_000
 const SHORTEST_TOKEN_MS = 2000
 
-/** Whether what was refused together may be taken one by one. The answer to a request that stored something is kept by its key. */
+/** Whether what was refused together may be taken one by one. The response to a request that stored something is kept under its key. */
 function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
   return (
     status !== undefined &&
@@ -268,7 +268,7 @@ function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
   )
 }
 
-/** What the server says of it, and what is known here of the same bytes. */
+/** The server's facts about a stored file, and those known here about the same bytes. */
 function merge(
   { facts }: Part,
   { size, sha256, contentType, expiresAt, warning }: RequestOutcome['outcomes'][number],

@@ -44,7 +44,7 @@ export interface EntryOptions {
   readonly keepFolders?: boolean
   /** Number of folders that `keepFolders` drops, from the first on. */
   readonly stripComponents?: number
-  /** Whether the names come from a list, whose author may be somebody else. They only name files in the working directory. */
+  /** Whether the names come from a list, which others may have written. They only name files in the working directory. */
   readonly isLiteral?: boolean
   /** Whether symlinks may lead anywhere. Default: for absolute names of the command line, which the user has typed. */
   readonly isTrusted?: boolean
@@ -304,7 +304,7 @@ function explain(error: unknown, name: string, platform: NodeJS.Platform): strin
   return code === 'EACCES' || code === 'EPERM' ? 'permission to read it was denied' : messageOf(error)
 }
 
-/** A hint for common mistakes in file names. */
+/** A hint for common errors in file names. */
 function hintFor(name: string, platform: NodeJS.Platform): string {
   if (/^(["']).*\1$/s.test(name)) return '. Remove the quotes around the name'
   if (/^~[\\/]/.test(name)) return '. The shell replaces ~ only outside of quotes'

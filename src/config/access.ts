@@ -7,7 +7,7 @@ import { reverseProxy } from './proxy-users.ts'
 import { tokenList } from './tokens.ts'
 import { count, proxyAddress, section, timeout } from './values.ts'
 
-/** A time of RFC 3339, in milliseconds since the epoch. */
+/** An RFC 3339 timestamp, as milliseconds since the epoch. */
 const expiryDate = z
   .string()
   .refine(text => readTime(text) !== undefined, 'must be an RFC 3339 time such as "2027-01-31T18:00:00Z"')
@@ -38,7 +38,7 @@ export const authSection = section(
       .boolean()
       .default(true)
       .describe(
-        'Let local clients (programs on the machine of the server) upload without an upload key. Set it to false if a reverse proxy, a tunnel or "ssh -R" runs on the same machine.',
+        'Let local clients (programs on the server\'s machine) upload without an upload key. Set it to false if a reverse proxy, a tunnel or "ssh -R" runs on the same machine.',
       ),
     anonymous: z.boolean().default(false).describe('Let anyone upload without an upload key.'),
     allowedOrigins: z
@@ -52,7 +52,7 @@ export const authSection = section(
       )
       .default([])
       .describe(
-        'Web origins trusted like local clients: their pages, open in a browser on the machine of the server, may upload without an upload key. Their CORS preflights are granted any request header and access to private networks. Other origins may use the server from a browser, too, but with a key.',
+        "Web origins trusted like local clients: their pages, open in a browser on the server's machine, may upload without an upload key. Their CORS preflights are granted any request header and access to private networks. Other origins may use the server from a browser, too, but with a key.",
       ),
     allowNullOrigin: z
       .boolean()
@@ -86,7 +86,10 @@ export const sourcesSection = section(
   {
     path: section(
       {
-        enabled: z.boolean().default(true).describe('Accept paths of files on the machine of the server.'),
+        enabled: z
+          .boolean()
+          .default(true)
+          .describe("Accept file paths on the server's machine as upload sources."),
         roots: z
           .array(localPath())
           .default([])
@@ -94,7 +97,7 @@ export const sourcesSection = section(
             'Allowed directories: clients with an upload key may upload files below them by path. Local clients may upload any file that the server can read.',
           ),
       },
-      'Files on the machine of the server.',
+      "Files on the server's machine.",
     ),
     url: section(
       {
@@ -115,7 +118,12 @@ export const sourcesSection = section(
       'Remote URLs, fetched by the server.',
     ),
     clipboard: section(
-      { enabled: z.boolean().default(true).describe('Accept requests for the clipboard.') },
+      {
+        enabled: z
+          .boolean()
+          .default(true)
+          .describe("Accept empty upload requests, which upload the image in the server's clipboard."),
+      },
       'The clipboard of the desktop session that the server runs in.',
     ),
   },

@@ -128,5 +128,5 @@ export const destinationSchema = z.strictObject({
     ),
   images: pictureSchema
     .optional()
-    .describe('Changes to images at this destination. They replace the setting "images" as a whole.'),
+    .describe('Image processing at this destination. Replaces the general setting "images" completely.'),
 })

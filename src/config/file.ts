@@ -20,7 +20,7 @@ export interface WhereToLook extends PathContext {
 
 /**
  * Finds the configuration file: that of `--config`, of `UPLOAD_SERVER_CONFIG`, or the one in the user's configuration
- * directory. The working directory is not searched, because it may be a repository or a vault that somebody else made.
+ * directory. The working directory is not searched, because others may have made this repository or vault.
  *
  * @returns undefined if there is none
  * @throws Error if a named file does not exist, or if a file exists but can't be read

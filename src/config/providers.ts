@@ -140,7 +140,7 @@ function readDestination(
   }
 }
 
-/** Adds the options for a private bucket if links redirect, so that nobody has to set both. */
+/** Adds the options for a private bucket if links redirect, so that users need not set both. */
 function parseOptions(provider: Provider, schema: z.ZodObject, raw: unknown) {
   const parse = (input: unknown) => schema.safeParse(input, { reportInput: true })
   if (!isRecord(raw) || raw['link'] !== 'redirect' || !provider.redirected) return parse(raw)

@@ -51,14 +51,19 @@ export const reverseProxy = z
       .describe(
         'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader. server.trustProxy plays no part here.',
       ),
-    preset: z.enum(keysOf(PRESETS)).optional().describe('Reverse proxy in use. It sets userHeader.'),
+    preset: z
+      .enum(keysOf(PRESETS))
+      .optional()
+      .describe('Preset for a known authenticating proxy. Sets the default of userHeader.'),
     userHeader: headerName
       .optional()
       .describe('Header in which the reverse proxy names the person. Required without a preset.'),
     secretHeader: z
       .strictObject({
         name: headerName.describe('Name of the header.'),
-        value: secret().describe('Secret that the reverse proxy sends in it.'),
+        value: secret().describe(
+          'Secret that the reverse proxy sends in this header, for example from "openssl rand -hex 24".',
+        ),
       })
       .optional()
       .describe('Header with a secret that proves that the reverse proxy sent the request.'),
@@ -66,7 +71,7 @@ export const reverseProxy = z
       .boolean()
       .default(false)
       .describe(
-        'Require an upload key as well from people whom the reverse proxy names. Its destinations, sources and quota then apply, too.',
+        'Require an upload key as well from users whom the reverse proxy names. Its destinations, sources and quota then apply, too.',
       ),
     ...permissions,
   })

@@ -8,7 +8,7 @@ export function suggest(given: string, known: readonly string[]): string {
 export function suggestNear(given: string, known: readonly string[]): string {
   const distances = known.map(name => distance(name.toLowerCase(), given.toLowerCase()))
   const least = Math.min(...distances)
-  return least <= 2 ? `. Did you mean "${known[distances.indexOf(least)]}"?` : ''
+  return least <= Math.min(2, given.length / 2) ? `. Did you mean "${known[distances.indexOf(least)]}"?` : ''
 }
 
 /** Levenshtein distance. */

@@ -40,7 +40,7 @@ const tokenEntry = z
       .describe(
         'Issuer, as the claim "iss" has it: an https URL. Default: that of the preset. Required for circleci, cloudflare-access, pomerium, kubernetes, and without a preset.',
       ),
-    audience: z.string().min(1).describe('Value that the claim "aud" must have.'),
+    audience: z.string().min(1).describe('Required value of the claim "aud", usually server.publicUrl.'),
     claims: z
       .record(z.string().min(1), z.array(z.string()).min(1, 'must have at least one value'))
       .default({})
@@ -122,7 +122,7 @@ function checkSubject({ claims, user }: TokenSettings, report: Report): void {
     report(['user'], `must not have "{sub}" for GitHub, ${why.replace('repository_owner_id or ', '')}`)
 }
 
-/** On an issuer that everybody shares, any job of anyone can ask for a token with our audience. */
+/** On a shared issuer, any job of anyone can ask for a token with our audience. */
 function checkOwner(entry: TokenSettings, report: Report): void {
   const shared = sharedIssuer(issuerOf(entry))
   if (!shared) return

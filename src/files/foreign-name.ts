@@ -15,7 +15,7 @@ export interface ForeignNameRules {
 }
 
 /**
- * The name of a file that somebody else chose: the author of a list, or an agent. It is not a path. Only `open` leads to the
+ * The name of a file that others chose: the author of a list, or an agent. It is not a path. Only `open` leads to the
  * file.
  */
 export class ForeignName {

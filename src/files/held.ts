@@ -34,7 +34,7 @@ export type HeldFile = Held & { readonly handle: FileHandle }
 /**
  * Opens a path for reading. Its last component must not be a symlink.
  *
- * @throws an error of the system; `ELOOP` for a symlink, `ESTALE` if something was replaced meanwhile
+ * @throws an error of the system; `ELOOP` for a symlink, `ESTALE` if something was replaced at the same time
  */
 export async function hold(path: string): Promise<HeldFile> {
   const handle = await open(path, FLAGS | O_NOFOLLOW)
@@ -44,7 +44,7 @@ export async function hold(path: string): Promise<HeldFile> {
 /**
  * Opens a folder. A symlink is rejected, or followed; `real` is then its target.
  *
- * @throws an error of the system; `ENOTDIR` if it is not a folder, `ENOENT` also if it was removed meanwhile
+ * @throws an error of the system; `ENOTDIR` if it is not a folder, `ENOENT` also if it was removed at the same time
  */
 export async function holdFolder(path: string, links: 'follow' | 'refuse'): Promise<Held> {
   const flags = FLAGS | O_DIRECTORY | (links === 'refuse' ? O_NOFOLLOW : 0)

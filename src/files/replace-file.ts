@@ -11,7 +11,7 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 
 /**
  * Replaces a file by a text, completely or not at all. A symlink is neither followed nor replaced: in a cloned
- * folder, somebody else decides where it leads.
+ * folder, others decide where it leads.
  *
  * @param path absolute
  * @throws an error of the system; Error with a reason for a symlink
@@ -31,7 +31,7 @@ export async function replaceFile(path: string, text: string, cwd: string): Prom
     const file = join(held.path, basename(path))
     const status = await lstat(file).catch(ignoreMissing)
     if (status?.isSymbolicLink()) throw new Error('it is a symlink')
-    // A pipe, or a device such as /dev/null.
+    // Pipes and devices such as /dev/null can't be replaced by a rename, so they are written directly.
     if (status && !status.isFile()) return await writeFile(file, text)
     const beside = join(held.path, `.${randomUUID()}`)
     try {

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join, normalize, parse, relative, resolve, sep } f
 import { isBelowAny } from './own-paths.ts'
 
 /**
- * The folder that symlinks must not lead out of, for a name that may come from somebody else: the working directory, or the
+ * The folder that symlinks must not lead out of, for a name that may come from others: the working directory, or the
  * folder that the `..` of the name lead to. Undefined for an absolute path elsewhere, which only the user can have typed.
  */
 export function fenceOf(name: string, cwd: string): string | undefined {

@@ -1,6 +1,6 @@
 /**
  * A clock for work that can't be undone, such as deleting expired files. If the system clock was set ahead, the first call
- * ignores that, because it may be a mistake, and the second call accepts it. A clock that was set back is accepted at once.
+ * ignores that, because it may be wrong, and the second call accepts it. A clock that was set back is accepted at once.
  *
  * @param wall the system clock, milliseconds since the epoch
  * @param steady a monotonic clock, milliseconds

@@ -4,7 +4,7 @@ const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 250
 
 /**
- * Calls a function until it returns a value, with growing pauses.
+ * Calls a function until it returns a value, with exponential backoff.
  *
  * @param ask returns undefined as long as there is no value
  * @throws the reason of the signal if it is aborted; a call in progress finishes first

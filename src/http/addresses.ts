@@ -10,7 +10,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 /** Ranges that do not identify a single host. */
 const UNDIALABLE: ReadonlySet<string> = new Set(['unspecified', 'multicast', 'broadcast'])
 
-/** Ranges that a program on this machine can reach anyway. Link-local is excluded, because cloud metadata services use it. */
+/** Ranges that a local client can reach anyway. Link-local is excluded, because cloud metadata services use it. */
 const LOCAL: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal'])
 
 /** Cloud instance metadata services outside of link-local: Azure, AWS and Google Cloud. */

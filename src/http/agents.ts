@@ -97,7 +97,7 @@ export function createAgent(
 function limitIdle(socket: Socket, ms: number): Socket {
   socket.setTimeout(ms)
   return socket.on('timeout', () => {
-    // The agent sets the keep-alive time of the server on an unused connection, and does not reset it afterwards.
+    // The agent sets the server's keep-alive time on an unused connection, and does not reset it afterwards.
     if (socket.timeout !== ms) return void socket.setTimeout(ms)
     socket.destroy(Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' }))
   })

@@ -52,7 +52,7 @@ export interface RawReply {
 }
 
 /**
- * Sends one request and reads its answer; no redirect is followed. It goes by node:http, since node-fetch alone takes four
+ * Sends one request and reads its response; no redirect is followed. It goes by node:http, since node-fetch alone takes four
  * times as long as a whole put of 100 KB to S3.
  *
  * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`; ProxyFailure

@@ -1,4 +1,4 @@
-/** Replaces `%41` and the like by their bytes, everything else by its UTF-8. A `%` that begins no escape is kept. */
+/** Decodes percent escapes such as `%41`, and encodes everything else as UTF-8. Keeps a `%` that is not an escape. */
 export function percentDecode(text: string): Buffer {
   const bytes = Buffer.from(text)
   if (!text.includes('%')) return bytes

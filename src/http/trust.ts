@@ -5,7 +5,7 @@ import { systemCode } from '../errors.ts'
 import { Problem } from '../problem.ts'
 
 /**
- * Whom a TLS client trusts: the usual authorities, and those of the given files. Made once for many connections, since
+ * Certificate authorities that a TLS client trusts: the usual ones, and those of the given files. Made once for many connections, since
  * reading the usual certificates takes some 30 ms.
  *
  * @param files PEM certificates by the names of their settings

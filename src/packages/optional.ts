@@ -1,20 +1,20 @@
 import { createRequire } from 'node:module'
 import { Problem } from '../problem.ts'
 
-/** Packages for this platform that another one needs, which `--omit=optional` leaves out. */
+/** Packages for this platform that another one needs, which `--omit=optional` omits. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   sharp: ['sharp', ...(process.platform === 'win32' ? [] : ['sharp-libvips'])].map(
     part => `@img/${part}-${process.platform}-${process.arch}`,
   ),
 }
 
-/** The command that installs a package left out by npm, without the other optional ones. */
+/** The command that installs an optional package that npm has omitted, without the others. */
 export function installCommand(name: string): string {
   return ['npm install --omit=optional', name, ...(PARTS[name] ?? [])].join(' ')
 }
 
 /**
- * Loads a package that npm may have left out (`npm install --omit=optional`).
+ * Loads a package that npm may have omitted (`npm install --omit=optional`).
  *
  * @param load imports the package by a literal name, so that its types are known
  * @throws Problem that says what to install

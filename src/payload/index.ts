@@ -14,7 +14,7 @@ const SMALL_BYTES = 512 * 1024
 const LARGE_BYTES = 8 * 1024 * 1024
 /** Part of the budget that must be unused for payloads that are not small to stay in memory. */
 const SPARE = 2 / 3
-/** Bytes that a request may always hold beside its payloads, so that large requests can't block small ones. */
+/** Bytes that a request may always hold in addition to its payloads, so that large requests can't block small ones. */
 const ALWAYS_TAKEN_BYTES = 256 * 1024
 /** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
@@ -53,7 +53,7 @@ export interface Payloads {
   /** The same for a part of a form. It is read to its end in any case, because other parts follow, and its hash counts. */
   readPart(body: Chunks, options: PayloadOptions): Promise<Payload | RejectedBody>
   /**
-   * Counts bytes that a request holds beside its payloads.
+   * Counts bytes that a request holds in addition to its payloads.
    *
    * @returns gives them back, once
    * @throws UploadError `overloaded` if they don't fit. A single request may exceed the budget
@@ -107,7 +107,7 @@ interface Memory {
   budget: number
   /** Bytes that are left. Negative if the budget is exceeded. */
   free: number
-  /** Bytes that requests hold beside their payloads. */
+  /** Bytes that requests hold in addition to their payloads. */
   taken: number
 }
 

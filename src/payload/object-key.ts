@@ -32,7 +32,7 @@ const MAX_SEGMENT_BYTES = 245
 /** Maximum UTF-8 bytes of a UTF-16 code unit. */
 const MAX_UTF8_BYTES = 3
 
-/** What `cleanKey` changes: segments that are empty or dots, and spaces at either end of one. */
+/** Matches what `cleanKey` removes: empty segments, segments of dots, and leading or trailing spaces of a segment. */
 const UNCLEAN = /(?:^|\/)(?:\s|\.*(?:\/|$))|\s(?:\/|$)/
 
 /** Hashes that are computed on demand. */
@@ -165,7 +165,7 @@ function findPart(text: string): Placeholder | undefined {
 
 const TELLS_APART = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
 
-/** Whether other bytes get the same object key only if somebody searched for such bytes. */
+/** Whether other bytes get the same object key only if an attacker searched for such bytes. */
 export function tellsApart(template: string): boolean {
   return TELLS_APART.test(template)
 }

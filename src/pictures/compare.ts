@@ -6,7 +6,7 @@ import { type PictureOptions, pictureSchema } from './options.ts'
 import { runInProcess, turns } from './processes.ts'
 
 export interface Difference extends PixelDifference {
-  /** A PNG that shows the changed pixels. Undefined if there are none, or fewer than `drawnFrom`. */
+  /** A PNG that shows the changed pixels. Undefined if no pixel has changed, or fewer than `drawnFrom`. */
   readonly image?: Uint8Array
 }
 
@@ -16,7 +16,7 @@ export interface DifferenceOptions {
 }
 
 /**
- * Compares two images by their decoded pixels. A difference that only anti-aliasing makes is none.
+ * Compares two images by their decoded pixels. Differences by anti-aliasing alone don't count.
  *
  * @returns undefined if they can't be decoded, have too many pixels, or take too long
  * @throws UploadError `destination_failed` if sharp is not installed; the reason of the signal

@@ -13,10 +13,10 @@ interface Pixels {
   readonly words: Uint32Array
 }
 
-/** Where YIQ colors begin to look different: a tenth of the distance of black and white, squared. */
+/** Where YIQ colors begin to look different: 0.1 of the distance of black and white, squared. */
 const LEAST_DISTANCE = 0.1 ** 2 * 35_215
 
-/** How much of the picture is left behind the changed pixels, 0 to 1. */
+/** How much of the image is visible behind the changed pixels, 0 to 1. */
 const BACKGROUND = 0.15
 
 /**

@@ -6,7 +6,7 @@ const STYLE = 2
 
 /**
  * Returns the name by which Pango finds a font file, such as "DejaVu Sans Bold". Pango can't be told to use a file: the file is
- * only added to the fonts of the system.
+ * only added to the system's fonts.
  *
  * @see https://learn.microsoft.com/typography/opentype/spec/name
  * @throws Error if it is not a TrueType or OpenType font

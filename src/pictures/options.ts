@@ -25,7 +25,7 @@ const watermark = z
   .strictObject({
     text: z.string().min(1).optional().describe('Text of the watermark.'),
     image: localPath().optional().describe('Image file of the watermark.'),
-    font: localPath().optional().describe('Font file for the text. Default: a font of the system.'),
+    font: localPath().optional().describe('Font file for the text. Default: a system font.'),
     color: z
       .string()
       .regex(/^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i, 'must be written "#RRGGBB" or "#RRGGBBAA"')
@@ -65,15 +65,15 @@ export const pictureSchema = z.strictObject({
     ),
   resize: z
     .strictObject({
-      width: pixels.optional().describe('Maximum width. Pixels.'),
-      height: pixels.optional().describe('Maximum height. Pixels.'),
+      width: pixels.optional().describe('Maximum width, in pixels.'),
+      height: pixels.optional().describe('Maximum height, in pixels.'),
       percent: z
         .number()
         .gt(0)
         .max(500)
         .optional()
         .describe(
-          'Scale instead of width and height. Percent, up to 500; more than 100 also needs `enlarge`.',
+          'Scale in percent, up to 500, instead of width and height. More than 100 also needs `enlarge`.',
         ),
       enlarge: z.boolean().default(false).describe('Upscale images that are smaller.'),
     })

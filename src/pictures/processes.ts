@@ -17,7 +17,7 @@ const IDLE_MS = 5000
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
 
-/** Jobs at the same time, each in one process, which can take 8 bytes per pixel. */
+/** Maximum number of jobs in parallel. Each has its own process, which needs up to 8 bytes per pixel. */
 const AT_ONCE = 2
 
 /** Runs a job when one of the others has ended. */
@@ -25,7 +25,7 @@ export const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
 
 type Done = Extract<PictureAnswer, { is: 'same' | 'changed' | 'compared' }>
 
-/** Makes the result of a job. It reads all bytes that the answer announces. */
+/** Makes the result of a job. It reads all bytes that the result announces. */
 export type Receive<T> = (answer: Done, bytes: AsyncIterable<Uint8Array>) => Promise<T>
 
 /** Idle processes, each with the function that ends it. */

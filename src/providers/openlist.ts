@@ -28,7 +28,7 @@ const config = z.object({
     .string()
     .refine(path => !/(?:^|\/)\.{1,2}(?:\/|$)/.test(path), 'must be a folder without "." and ".."')
     .describe(
-      'Folder as the user sees it, including the storage: "/local/img". Created if it does not exist.',
+      'Folder in OpenList, beginning with the mount path of the storage, such as "/local/img". Created if it does not exist.',
     ),
   urlPrefix: urlPrefix()
     .optional()

@@ -21,7 +21,7 @@ export interface OriginFacts {
 
 /**
  * Whether a web page of another site may have sent a request. A browser adds a cached password, a cookie or a client
- * certificate by itself, so for clients who are identified by these the page must be known (CSRF).
+ * certificate automatically, so for clients who are identified by these the page must be known (CSRF).
  */
 export function isCrossSite(facts: OriginFacts, own: OwnOrigin): boolean {
   const { isRead, origin, fetchSite, host, scheme } = facts

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 const MAX_ADDRESSES = 10_000
 
 export interface FailureWindow {
-  /** Whole seconds until an IP address may try again, or 0 if it may now. `maxFailures` 0 means no limit. */
+  /** Whole seconds until an IP address may try again, or 0 if it may now. `maxFailures` 0 disables the limit. */
   waitS(address: string, maxFailures: number): number
   /** @param windowMs length of the window that the first failure opens, in milliseconds */
   count(address: string, windowMs: number): void

@@ -9,7 +9,7 @@ const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
 
 /**
  * Parses the JSON body of an upload. It doesn't open the files. An empty body, `null`, `{}`, `[]` or an empty list means the
- * clipboard, because PicGo's clients send these. Any other object without a list is a mistake.
+ * clipboard, because PicGo's clients send these. Any other object without a list is an error.
  *
  * @param isReadable whether the client could upload a path. It is called at most once, for an entry without its first slash
  * @throws UploadError `invalid_request` that names every invalid entry, `too_large` for too many entries

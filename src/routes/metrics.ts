@@ -20,7 +20,7 @@ export interface Metrics {
   measure(uploader: Uploader): Uploader
   /** Notes that a configuration was read. @param isInUse false when it was refused, and the one before stays */
   reloaded(isInUse: boolean): void
-  /** Counts an answer. */
+  /** Counts a response. */
   count(req: IncomingMessage, res: ServerResponse): void
   /** The type and the text that Prometheus reads. */
   readonly contentType: string

@@ -56,7 +56,7 @@ const mendedHeader = (disposition: string) =>
 /** The header of every file. The parser needs names, but they are not used. */
 const FILE_HEADER = mendedHeader('name=f;filename=f')
 
-/** The `Content-Type` of a mended form. */
+/** The `Content-Type` of a corrected form. */
 export const MENDED_TYPE = `multipart/form-data; boundary=${MENDED_BOUNDARY}`
 
 /**

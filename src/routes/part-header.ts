@@ -111,7 +111,7 @@ function joinPieces(parameters: Map<string, string>): string | undefined {
   }
 }
 
-/** `UTF-8''na%C3%AFve.png` (RFC 8187); what is no escape stays as it is. */
+/** `UTF-8''na%C3%AFve.png` (RFC 8187); anything but an escape is kept. */
 function decodeExtended(value: string): string {
   const [prefix, charset = 'utf-8'] = /^([\w.:-]*)'[\w-]*'/.exec(value) ?? ['']
   return decodeText(decodeBytes(value.slice(prefix.length), '%'), charset)
@@ -142,7 +142,7 @@ function decodeBytes(text: string, sign: '%' | '='): Buffer {
   return Buffer.from(decoded, 'latin1')
 }
 
-/** By label in lower case, of which there are few. Making one takes as long as decoding some hundred lines. */
+/** By label in lower case, of which there are few. Making one takes as long as decoding about 100 lines. */
 const decoders = new Map<string, TextDecoder>()
 
 function decoderOf(charset: string): TextDecoder {

@@ -27,16 +27,16 @@ export interface ProxiedRequest {
 }
 
 export interface ProxyUsers {
-  /** Whether the peer is the reverse proxy, so that nobody it forwards is a local client. */
+  /** Whether the peer is the reverse proxy, so that no client behind it is local. */
   isProxy(peerAddress: string | undefined): boolean
   /**
-   * The name of the person, or undefined if the reverse proxy names nobody, or the request didn't come from it.
+   * The name of the person, or undefined if the reverse proxy sends no name, or the request didn't come from it.
    *
    * @throws AmbiguousUser `unauthorized` if the headers of the reverse proxy are ambiguous, because a client may have added
    *   one of them. Its cause says which; the client isn't told
    */
   nameOf(request: ProxiedRequest): string | undefined
-  /** Why the reverse proxy names nobody, for the log. Undefined if the request didn't come from it. */
+  /** Why the reverse proxy sends no valid name, for the log. Undefined if the request didn't come from it. */
   explainNameless(request: ProxiedRequest): string | undefined
 }
 

@@ -67,7 +67,7 @@ export function createRequestLog(
         !res.writableFinished && !isCutHere
           ? 'client disconnected'
           : failed
-            ? 'request failed'
+            ? 'Request failed'
             : 'response sent',
       )
     })

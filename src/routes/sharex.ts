@@ -13,7 +13,7 @@ export interface ShareXSettings {
 
 /**
  * GET /upload-server.sxcu: this server as a custom uploader of ShareX (getsharex.com/docs/custom-uploader). No key is in
- * it, since everybody may fetch it; options of the request that choose a destination go into its address.
+ * it, since anyone may fetch it; options of the request that choose a destination go into its address.
  */
 export function createShareXRoute(settings: ShareXSettings, access: Access): RequestHandler {
   return async (req, res) => {

@@ -123,7 +123,7 @@ async function upload(
   }
 }
 
-/** Completes an upload whose post-upload steps failed. Uploads nothing again. */
+/** Completes an upload whose post-upload steps failed. Does not upload the files again. */
 async function finish(
   uploader: Uploader,
   id: string,

@@ -80,7 +80,7 @@ async function createConfiguredApp(
   const { settings } = config
   const { runtime, logger, mask, isStopping, isRefusing, listenUrl, noteProxy } = deps
   const metrics = settings.metrics.enabled ? await deps.metrics() : undefined
-  if (settings.database.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
+  if (settings.database.driver === 'postgres') await loadPg().catch(() => {}) // Errors are ignored here: the first query reports them.
   const tokens = await openTokens(config, deps, deps.keyCaches)
   const uploader = makeUploader(config, deps, destinations, runtime, () => {
     const base = settings.server.publicUrl ?? listenUrl()

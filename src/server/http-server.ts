@@ -65,7 +65,7 @@ export function createHttpServer(
   const connections = new Map<Duplex, Connection>()
   const turnAwayBeyondLimit = createConnectionLimit(note)
   server.on('connection', (socket: Socket) => {
-    // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would be nobody's.
+    // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would count for no client.
     void socket.remoteAddress
     connections.set(socket, parseOneByOne(socket))
     socket.once('close', () => connections.delete(socket))
@@ -173,7 +173,7 @@ async function drain(
     if (isBusy()) quiet = 0
     else if (quiet >= quietMs) break
     await sleep(LOOK_MS)
-    await nextTurn() // Requests that have arrived meanwhile are read before the next look.
+    await nextTurn() // Requests that have arrived since then are read before the next look.
   }
   return !isBusy()
 }

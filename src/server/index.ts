@@ -21,9 +21,9 @@ export interface RunningServer {
   /** What the destinations warned of while they were opened; the log begins with the address. */
   readonly notes: readonly string[]
   /**
-   * Answers by another configuration from now on; requests that run end with the one they began with.
+   * Uses another configuration from now on. Requests in progress keep the one that they began with.
    *
-   * @returns settings that changed and need a new start: they stay as they are
+   * @returns settings that changed and need a restart: they are not applied
    * @throws when a destination can't be opened; nothing changes then
    */
   reload(config: LoadedConfig): Promise<string[]>

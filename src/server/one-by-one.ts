@@ -20,7 +20,7 @@ interface Exchange {
 
 /**
  * Has Node parse a request only when the one before it is complete. Node would parse all that has arrived at once, and 64 KB can
- * be 2400 requests, which take 24 MB. The rest waits here, and nothing more is read meanwhile.
+ * be 2400 requests, which take 24 MB. The rest waits here, and nothing more is read until then.
  */
 export function parseOneByOne(socket: Socket): Connection {
   /** Passes bytes to Node's parser. */

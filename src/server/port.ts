@@ -66,7 +66,7 @@ export async function takePort(server: Server, wanted: ListenAddress, strict: bo
     const holder = await probeServer(wanted)
     if (strict)
       throw new PortTakenError(
-        `Port ${port} of ${wanted.host} is in use: ${holder.description}. Stop that process, or choose another port with --port.`,
+        `Port ${port} on ${wanted.host} is in use: ${holder.description}. Stop that process, or choose another port with --port.`,
       )
     if (holder.isAlive) return { kind: 'already-running', url }
   }
@@ -186,7 +186,7 @@ function describeSilence(check: Check, code: string | undefined): string {
   return `the program there does not respond to ${check} ${reason}`
 }
 
-/** Loads the HTTP client only when it is needed, because most starts find their port free and should answer heartbeats quickly. */
+/** Loads the HTTP client only when it is needed, because most starts find their port free and should respond to heartbeats quickly. */
 async function get(
   url: URL,
   socketPath: string | undefined,

@@ -29,7 +29,7 @@ export function keepUpToDate(deps: ReloadDeps): () => void {
   let isRunning = false
   let isWanted = false
 
-  /** One after the other; what is asked for meanwhile is one more. */
+  /** Runs one reload at a time. Requests that arrive during a reload cause exactly one more. */
   async function reload(): Promise<void> {
     isWanted = true
     if (isRunning) return
@@ -73,7 +73,7 @@ async function take(old: LoadedConfig, { server, logger, learn, load }: ReloadDe
     const destinations = config.destinations.map(idOf)
     const changed = changesBetween(old, config)
     logger.info(
-      { config: config.file ?? 'none, embedded default', destinations, changed },
+      { config: config.file ?? 'none', destinations, changed },
       `Configuration reloaded: ${changed.length > 0 ? `changed ${changed.join(', ')}` : 'nothing has changed'}`,
     )
     for (const name of kept)

@@ -27,7 +27,7 @@ function contentOf(file: string): Buffer | string {
 }
 
 /**
- * Calls back when the content of files has changed and stands still again. The files are read again and again: that works on
+ * Calls back when the content of files has changed and no longer changes. The files are read again and again: that works on
  * every file system, and for links that Kubernetes swaps.
  *
  * @param seen fingerprint of the files as they are known

@@ -12,7 +12,7 @@ const PAGES = 1000
 const BUSY_MS = 5000
 
 /**
- * Writes a copy of a database that other processes may use meanwhile, with the online backup of SQLite:
+ * Writes a copy of a database that other processes may use at the same time, with the online backup of SQLite:
  * https://sqlite.org/backup.html
  *
  * The copy is made in a folder of its own, mode 0700, and then renamed, so that the file is complete or empty at any time.

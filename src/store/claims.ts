@@ -258,7 +258,7 @@ async function findContent(
   return { is: 'same', name, key, url, deleteUrl: delete_url ?? undefined }
 }
 
-/** The latest file of an object with this content. With `error`, only if all uploads that have stored it have failed: then nobody has its URL. */
+/** The latest file of an object with this content. With `error`, only if all uploads that have stored it have failed: then no client has its URL. */
 async function latestFile(
   db: Db,
   name: string,

@@ -15,8 +15,8 @@ export interface Owner {
   /** Gives a sign of life unless there was one a moment ago. Must be called before something is held for a longer time. */
   keepAlive(): Promise<void>
   /**
-   * Whether the signs of life of other processes can be relied on: while the database was down or the machine was asleep, nobody
-   * could give one.
+   * Whether the signs of life of other processes can be relied on: while the database was down or the machine was asleep, no
+   * process could give one.
    */
   isContinuous(): boolean
   /** Gives signs of life at intervals. */
@@ -27,7 +27,7 @@ export interface Owner {
 
 export function createOwner(database: Database): Owner {
   const id = newOwner(SCOPE)
-  // Of the clock that others compare signs of life with: the monotonic one stands still while a machine sleeps.
+  // Of the clock that others compare signs of life with: the monotonic one stops while a machine sleeps.
   let [last, beforeLast] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
   let hasBeaten = false

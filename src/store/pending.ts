@@ -58,7 +58,7 @@ export interface Progress {
   readonly pauseMs?: number | undefined
 }
 
-/** Writes the progress. @returns false if another process has taken the upload meanwhile; then nothing is written */
+/** Writes the progress. @returns false if another process has taken the upload; then nothing is written */
 export function advance(
   database: Database,
   id: string,

@@ -2,7 +2,7 @@ import type { Database } from './database.ts'
 import { heldAmong, isHeld } from './objects.ts'
 import { type Db, List, Raw, sql } from './sql.ts'
 
-/** Frees the objects whose removal this process has not finished, because the database failed. None of them is being removed now. */
+/** Frees the objects whose removal this process has not completed, because the database failed. None of them is being removed now. */
 export async function releaseRemovals(db: Db, owner: string): Promise<void> {
   await db.run(
     sql`update objects set state = 'stored', holder = null where holder = ${owner} and state = 'removing'`,
@@ -97,7 +97,7 @@ export async function takeForRemoval(
 /** Writes that objects are removed. */
 export function noteRemoved(database: Database, names: readonly string[]): Promise<void> {
   return database.tx(async db => {
-    // Others were stored again meanwhile, because this process has paused.
+    // Others were stored again, because this process has paused.
     const removed = await db.all<{ name: string }>(
       sql`delete from objects where name in (${new List(names)}) and state = 'removing' returning name`,
     )

@@ -122,7 +122,7 @@ export interface UploadEnd {
 export interface Finished {
   /** With the times at which they expire: the latest of all uploads of each object. */
   readonly files: readonly StoredFile[]
-  /** Indexes of files whose objects were removed or replaced meanwhile: by another upload, or because this process has paused. */
+  /** Indexes of files whose objects were removed or replaced since: by another upload, or because this process has paused. */
   readonly lost: readonly number[]
 }
 

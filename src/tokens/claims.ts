@@ -73,7 +73,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Compares a text with a pattern, in which `*` stands for one or more characters other than `/`. */
+/** Compares a text with a pattern, in which `*` matches one or more characters other than `/`. */
 export function matches(text: string, pattern: string): boolean {
   const [texts, patterns] = [text.split('/'), pattern.split('/')]
   return texts.length === patterns.length && texts.every((one, i) => matchesSegment(one, patterns[i] ?? ''))

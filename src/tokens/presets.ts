@@ -157,7 +157,7 @@ function spellingsOfPomerium(issuer: string): string[] {
 }
 
 interface SharedIssuer {
-  /** Claims that name an owner, project or organization for good. */
+  /** Claims that name an owner, project or organization permanently. */
   readonly ids: readonly string[]
   /** Claims with names of these, which can be used again, and how many segments of the name are the owner's. */
   readonly names: Readonly<Record<string, number>>
@@ -177,7 +177,7 @@ const SHARED_ISSUERS: Readonly<Record<string, SharedIssuer>> = {
   },
 }
 
-/** Returns what must be bound for an issuer that everybody shares; undefined for any other. */
+/** Returns what must be bound for a shared issuer; undefined for any other. */
 export function sharedIssuer(issuer: string): SharedIssuer | undefined {
   const host = URL.canParse(issuer) ? new URL(issuer).hostname.replace(/\.$/, '') : ''
   return Object.hasOwn(SHARED_ISSUERS, host) ? SHARED_ISSUERS[host] : undefined

@@ -139,7 +139,11 @@ async function storeAtMirror(
     if (!hasBegun && claim.is === 'mine') delivery.release(claim.name)
     if (required) throw mirrorFailed(planned, id, error)
     const problem = deps.mask(messageOf(error))
-    deps.warn(`The mirror ${id} failed`, { destination: id, problem, requestId: delivery.upload.requestId })
+    deps.warn(`Could not store a copy at the mirror ${id}`, {
+      destination: id,
+      problem,
+      requestId: delivery.upload.requestId,
+    })
     throw error
   } finally {
     dispose()

@@ -7,7 +7,7 @@ export class FinalizationPending extends Error {
   constructor(finalizationId: string, problem: string) {
     const cause = `${problem.charAt(0).toLowerCase()}${problem.slice(1).replace(/\.$/, '')}`
     super(
-      `All files were uploaded, but ${cause}. Retry with finalizationId to finish without uploading again.`,
+      `All files were stored, but ${cause}. Don't upload again: send finalizationId, or run "upload-server finalize".`,
     )
     this.name = 'FinalizationPending'
     this.finalizationId = finalizationId

@@ -30,7 +30,7 @@ export interface Finalizer {
    * @throws FinalizationPending if everything is stored; UploadError otherwise
    */
   saveFor(key: string): Promise<void>
-  /** Has an upload fail that may be in the database, although its beginning got no answer. */
+  /** Has an upload fail that may be in the database, although its beginning got no response. */
   drop(upload: NewUpload): void
   /**
    * Runs the hooks of an upload whose files are all stored.

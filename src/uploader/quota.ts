@@ -10,7 +10,7 @@ export function assertFitsQuota(size: number, name: string, rules: readonly Quot
   if (rule)
     throw new UploadError(
       'too_large',
-      `${quoteFile(name)} is larger than the whole quota of this client, ${describeRule(rule)}.`,
+      `${quoteFile(name)} exceeds the whole quota of this client (${describeRule(rule)}) and can never be uploaded with it.`,
     )
 }
 
@@ -24,9 +24,13 @@ export function assertRoom(windows: readonly QuotaWindow[]): void {
 
 export function quotaExceeded({ rule, startsAt, now }: QuotaWindow): UploadError {
   const retryAfterS = Math.max(1, Math.ceil((startsAt + rule.windowMs - now) / 1000))
+  const renewal = new Date(startsAt + rule.windowMs)
+    .toISOString()
+    .replace(/:\d\d\.\d+Z/, ' UTC')
+    .replace('T', ' ')
   return new UploadError(
     'quota_exceeded',
-    `The quota of this client, ${describeRule(rule)}, is used up or has no room for this file. Try again in ${retryAfterS} s.`,
+    `The quota of this client (${describeRule(rule)}) is used up or too small for this file. It renews at ${renewal}.`,
     { retryAfterS },
   )
 }

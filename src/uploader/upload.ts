@@ -24,7 +24,7 @@ import type { Delivery } from './store-at.ts'
 /** Files of one request that are fetched or uploaded at the same time. */
 const SIDE_BY_SIDE = 4
 /** The message that a client gets for a bug. */
-const INTERNAL = 'An internal error occurred. See the log of the server.'
+const INTERNAL = "An internal error occurred. See the server's log."
 
 export interface Uploaded {
   /** One for each input, in order. A failed input does not stop the others. */
@@ -91,7 +91,7 @@ async function answerKnown(
   return { outcomes: outcomesOf({ files, failures: failed.map(toFailure) }, request, deps), isRepeated: true }
 }
 
-/** Fetches the inputs and plans their objects. This holds no upload slot, because a slow source would block other uploads. */
+/** Fetches the inputs and plans their objects. This uses no upload slot, because a slow source would block other uploads. */
 async function planAll(
   request: UploadRequest,
   first: Attempt,

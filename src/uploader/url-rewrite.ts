@@ -1,7 +1,7 @@
 /** Longer URLs are not rewritten, because an expression may take quadratic time. Characters. */
 const LONGEST_URL = 8192
 
-/** One rule: what matches the regular expression `from` becomes `to`, with `$1` and the like. */
+/** One rule: what matches the regular expression `from` becomes `to`, with `$1` and similar. */
 export interface RewriteRule {
   readonly from: string
   readonly to: string

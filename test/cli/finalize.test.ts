@@ -90,7 +90,7 @@ describe('without a server', () => {
     expect(stdout).toMatch(new RegExp(`^finished  ${ids[1]}  `))
     expect(stderr).toMatch(
       new RegExp(
-        `^failed    ${ids[0]}  .*hook "note" failed: exit code 1: \\[secret\\] .*no luck\\. Retry .*\n$`,
+        `^failed    ${ids[0]}  .*hook "note" failed: exit code 1: \\[secret\\] .*no luck\\. Don.t upload again.*\n$`,
       ),
     )
     expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
@@ -183,7 +183,7 @@ describe('an upload whose hook fails', () => {
     const { code, stdout, stderr } = await runCli(args, { cwd })
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toContain(
-      'the file is stored, but its post-upload steps are pending: All files were uploaded, but hook "note" failed: exit code 1',
+      'the file is stored, but its post-upload steps are pending: All files were stored, but hook "note" failed: exit code 1',
     )
     expect(stderr).toMatch(/^1 of 2 files failed\. Try again: upload-server upload .* absent\.txt$/m)
     expect(stderr).not.toContain('marked-secret')

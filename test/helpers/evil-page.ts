@@ -25,7 +25,7 @@ export async function servePage(
   return (server.address() as { port: number }).port
 }
 
-/** What a page tries; each leaves at least one request in the log of the server. `url` and `body` are given. */
+/** What a page tries; each leaves at least one request in the server's log. `url` and `body` are given. */
 export const ATTEMPTS: readonly [what: string, script: string][] = [
   ['fetch of a simple request', `fetch(url, { method: 'POST', body })`],
   ['fetch without CORS', `fetch(url, { method: 'POST', body, mode: 'no-cors' })`],

@@ -43,7 +43,7 @@ describe('a client that accepts text/plain only', () => {
     const app = await startApp({ config: { finalization: { hooks } } })
     const reply = await ask(app.url, 'POST', '/upload', { headers: TEXT, body: list('data:,one') })
     expect(reply.status).toBe(424)
-    expect(reply.body).toMatch(/^All files were uploaded, but hook .*\nfinalizationId: [\w-]{36}\n$/)
+    expect(reply.body).toMatch(/^All files were stored, but hook .*\nfinalizationId: [\w-]{36}\n$/)
   })
 })
 

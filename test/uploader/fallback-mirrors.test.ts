@@ -122,7 +122,7 @@ describe('mirrors', () => {
     const [item] = answer.items as unknown as { mirrors: { destination: string; error?: string }[] }[]
     expect(item?.mirrors[0]).toMatchObject({ destination: 'local/broken', error: expect.any(String) })
     expect(item?.mirrors[1]).not.toHaveProperty('error')
-    expect(app.rawLog()).toContain('The mirror local/broken failed')
+    expect(app.rawLog()).toContain('Could not store a copy at the mirror local/broken')
   })
 
   it('that are required fail the upload when they fail', async () => {

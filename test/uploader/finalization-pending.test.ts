@@ -9,6 +9,6 @@ it('says what to retry, and why it is to be retried', () => {
     problem: 'Hook "tell" failed: exit code 1',
   })
   expect(error.message).toBe(
-    'All files were uploaded, but hook "tell" failed: exit code 1. Retry with finalizationId to finish without uploading again.',
+    `All files were stored, but hook "tell" failed: exit code 1. Don't upload again: send finalizationId, or run "upload-server finalize".`,
   )
 })

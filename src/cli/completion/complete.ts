@@ -8,7 +8,7 @@ import type { Terminal } from '../terminal.ts'
 /** A word that may come next, and its description. */
 type Candidate = readonly [word: string, meaning: string]
 
-/** Printed in place of the names of files or folders, which the shell knows. */
+/** Printed instead of the names of files or folders, which the shell knows. */
 const BY_SHELL = { file: ':files', folder: ':folders' } as const
 
 /** What is offered wherever a command may be named. */

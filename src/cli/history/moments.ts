@@ -1,7 +1,7 @@
 import { readDuration, readTime } from '../../times.ts'
 
 /**
- * Reads a time as people write it: `12h` (ago), `today`, `yesterday`, `2026-11-01`, `2026-11-01 18:00` or a time of RFC 3339.
+ * Reads a time as people write it: `12h` (ago), `today`, `yesterday`, `2026-11-01`, `2026-11-01 18:00` or an RFC 3339 timestamp.
  * Without an offset it is in the local time zone. A day is the midnight at which it begins.
  *
  * @returns milliseconds since the epoch; undefined for anything else

@@ -16,7 +16,7 @@ import type { expiredFlags, flags, pruneFlags, quotasFlags } from './index.ts'
 import { withLinksOf } from './links.ts'
 import { showMoment } from './moments.ts'
 
-/** Time limit of a query. A search of millions of entries reads all of them, and nobody but the user waits for it. */
+/** Time limit of a query. A search of millions of entries reads all of them, and only the user waits for it. */
 const SEARCH_LIMIT_MS = 5 * 60 * 1000
 
 /** Number of entries that are listed. */
@@ -49,7 +49,7 @@ async function load({ config: file }: CommonOptions, terminal: Terminal): Promis
 
 type Where = Pick<OptionsOf<typeof pruneFlags>, 'destination' | 'all'>
 
-/** @throws Error if the destination is not one of the configuration, so that a typing mistake isn't an empty list */
+/** @throws Error if the destination is not one of the configuration, so that a typing error isn't an empty list */
 function assertOwn({ destination, all }: Where, config: LoadedConfig): void {
   if (all || ownOf(config).some(id => isAt(id, destination))) return
   throw new Error(

@@ -19,7 +19,7 @@ export interface Existing {
   /**
    * Replaces the file by a draft in the same folder. Owner and permissions stay.
    *
-   * @throws Error if somebody changed the file since it was read
+   * @throws Error if the file was changed since it was read
    */
   replace(draft: string): Promise<void>
 }

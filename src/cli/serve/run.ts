@@ -78,8 +78,7 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
   const { settings, file, notes } = config
   const isBannerSeen = terminal.isOutputSeen && logger.isLevelEnabled('info')
   if (isBannerSeen) terminal.printParts(describeStart(config, server.url).map(part => masked(part, terminal)))
-  else
-    logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
+  else logger.info({ url: server.url, config: file ?? 'none' }, `Listening on ${server.url}`)
   const { host, port, key } = settings.server
   if (port !== 0 && !server.url.startsWith('unix:') && !server.url.endsWith(`:${port}`)) {
     logger.warn(

@@ -16,7 +16,7 @@ export interface ForgeApi {
   headers(token: string): Record<string, string>
   /** URL that lists the comments with GET and creates one with POST. */
   comments(pullRequest: PullRequest): string
-  /** URL that changes a comment with the method `change` and deletes it with DELETE. */
+  /** URL of a comment. Update it with the method in `change`, delete it with DELETE. */
   comment(pullRequest: PullRequest, id: number): string
   readonly change: 'PATCH' | 'PUT'
   /** GraphQL endpoint that returns the user of a token of an app, for which `/user` is forbidden. */

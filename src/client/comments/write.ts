@@ -42,7 +42,7 @@ export async function writeComment(request: CommentRequest, signal: AbortSignal)
     }
     if (request.isUpdate) return 'omitted'
     const id = await createOnce(comments, text, signal)
-    // A parallel run of the job may have created a comment at the same time. The first one is kept.
+    // A parallel run of the job may have created another comment. The first one is kept.
     const first = (await comments.listOwn(signal)).find(one => one.comment.id !== id)
     if (first === undefined || first.comment.id > id) return 'created'
     if (first.run <= request.run) await comments.change(first.comment.id, text, signal)

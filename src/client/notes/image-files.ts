@@ -21,7 +21,7 @@ export type FoundFile =
 export type ImageFinder = (paths: readonly string[]) => Promise<FoundFile>
 
 /**
- * Finds the images that notes may name. A note may come from somebody else, and what is uploaded may be public: an image must
+ * Finds the images that notes may name. A note may come from others, and what is uploaded may be public: an image must
  * be below one of the folders, without a name on the way there that begins with a dot, and be an image by its bytes.
  *
  * @returns the finder for the notes that may name files in these folders. Each file is looked at once
@@ -48,7 +48,7 @@ export function createImageFinders(): (folders: readonly [string, ...string[]]) 
 }
 
 async function lookAt(path: string, folders: readonly [string, ...string[]]): Promise<FoundFile> {
-  // Only the user sees the answer. On Windows, even a lookup may connect to another machine, so such paths are rejected first.
+  // Only the user sees the result. On Windows, even a lookup may connect to another machine, so such paths are rejected first.
   const real = findWindowsFault(path, folders) ? undefined : await realpath(path).catch(() => undefined)
   if (real === undefined) return { is: 'missing', reason: ABSENT }
   const advice = `If you trust the note, add --root ${dirname(real)}`

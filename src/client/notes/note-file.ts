@@ -10,13 +10,13 @@ const LARGEST_NOTE = 4 * 1024 * 1024
 
 /** A note as it was read. */
 export interface Note {
-  /** Where it lies, links resolved. */
+  /** Its path, symlinks resolved. */
   readonly real: string
   readonly bytes: Buffer
   readonly text: string
 }
 
-/** @throws Error for what can't be read, written or is no text in UTF-8 */
+/** @throws Error for what can't be read, written or is not UTF-8 text */
 export async function readNote(path: string): Promise<Note> {
   const real = await realpath(path)
   const status = await stat(real)

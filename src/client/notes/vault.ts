@@ -70,7 +70,6 @@ function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Va
   }
 }
 
-/** A file of a vault. */
 interface Indexed {
   /** From the root. */
   readonly path: string

@@ -25,7 +25,7 @@ export function endFor(results: readonly Result[], format: OutputFormat): string
   return format === 'json' ? toJson(results) : undefined
 }
 
-/** Formats a link in the same way as the usage page. */
+/** Formats a link in the same way as the upload page. */
 export function formatResultLink(url: string, result: Result, format: Format): string {
   return formatPageLink(
     { url, name: titleOf(oneLine(result.name)), isImage: isImageLink(url, result) },

@@ -63,7 +63,7 @@ export function toRun(value: unknown): Run {
   }
 }
 
-/** Validates a result, because the file may come from somebody else. */
+/** Validates a result, because the file may come from others. */
 function toResult(value: unknown): Result {
   const { name, url, error, ...more } = membersOf(value)
   if (typeof name !== 'string' || (url !== undefined && !isLink(url))) throw new Error('no result')

@@ -14,10 +14,9 @@ const SEPARATORS = /[\s,;]+/
 type Rule = (endpoint: Endpoint) => boolean
 
 /**
- * Reads what goes past a proxy, as `NO_PROXY` is written: `*`; a name, which holds for those below it, too, with or without
- * a dot or `*.` in front; the end of one, `*example.com`; an address, or the begin of one, `10.*`; a range such as
- * `10.0.0.0/8`. Each may end with `:port`. Names are compared as they are: nothing is looked up. What can't be read is
- * left out.
+ * Reads the hosts that bypass a proxy, in the syntax of `NO_PROXY`: `*`; a hostname, which includes its subdomains, with or
+ * without a dot or `*.` in front; a suffix, `*example.com`; an IP address or its beginning, `10.*`; a range such as
+ * `10.0.0.0/8`. Each may end with `:port`. Hostnames are not resolved. Invalid entries are omitted.
  */
 export function parseNoProxy(entries: readonly string[]): Rule {
   const parts = entries.flatMap(entry => entry.split(SEPARATORS)).filter(Boolean)

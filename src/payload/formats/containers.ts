@@ -44,7 +44,7 @@ export function isBox(bytes: Buffer): boolean {
   return length <= 1 || length >= 8
 }
 
-/** The document type stands in the header, which is short. */
+/** The document type is in the header, which is short. */
 export function readMatroska(bytes: Buffer): FileType | undefined {
   const header = text(bytes, 4, 80)
   if (header.includes('webm')) return type('video/webm', '.webm')

@@ -21,7 +21,7 @@ export function isGif(bytes: Buffer): boolean {
   return [0x21, 0x2c, 0x3b].includes(bytes.readUInt8(block))
 }
 
-/** One of the known headers of a picture with one plane. */
+/** One of the known headers of an image with one plane. */
 export function isBmp(bytes: Buffer): boolean {
   const header = bytes.readUInt32LE(14)
   const planes = header === 12 ? 22 : 26

@@ -34,7 +34,7 @@ const config = z.object({
     ),
 })
 
-/** Any program. It runs as the user of the server. */
+/** Any program. It runs as the server's user. */
 export const command = defineProvider({
   type: 'command',
   about: {

@@ -21,7 +21,7 @@ export interface HostReply {
   readonly url: URL
 }
 
-/** Placeholders for the object that is sent, its time (local time of the server) and the secrets of the destination. */
+/** Placeholders for the object that is sent, its time (the server's local time) and the secrets of the destination. */
 export function objectFunctions(
   object: UploadObject,
   secrets: Readonly<Record<string, string>>,

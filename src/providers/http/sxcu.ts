@@ -109,7 +109,7 @@ function readBody(body: string, field: string): Pick<HostDescription, 'body' | '
     throw new Error(
       `has the body "${body || 'None'}", which can't contain a file. Use MultipartFormData or Binary.`,
     )
-  if (field === '') throw new Error('has no "FileFormName".')
+  if (field === '') throw new Error('has no "FileFormName", the name of the form field. Add it to the file.')
   return { body: 'multipart', field }
 }
 

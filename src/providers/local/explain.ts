@@ -46,8 +46,7 @@ function toProblem(error: unknown): unknown {
   const code = systemCode(error)
   if (error instanceof Problem || code === undefined) return error
   const noRoom = NO_ROOM[code]
-  const [why, advice] = noRoom ??
-    REASONS[code] ?? ['the file system rejects it', 'Check the log of the server.']
+  const [why, advice] = noRoom ?? REASONS[code] ?? ['the file system rejects it', "Check the server's log."]
   return new Problem(`${why} (${code})`, {
     advice,
     ...(noRoom && { code: 'insufficient_storage' }),

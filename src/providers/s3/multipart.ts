@@ -59,7 +59,7 @@ export async function putMultipart(
   }
 }
 
-/** @param headers of the object */
+/** @param headers HTTP headers to store with the object */
 export async function beginUpload(
   s3: S3Client,
   key: string,

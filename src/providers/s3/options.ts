@@ -60,7 +60,9 @@ export const bucketOptions = {
   path: folder().optional().describe('Folder in the bucket, prepended to every object key.'),
   urlPrefix: urlPrefix()
     .optional()
-    .describe('Public base URL of the objects, such as that of a CDN. Default: see the presets.'),
+    .describe(
+      'Public base URL of the objects, such as that of a CDN. Default: by preset, usually the URL of the bucket.',
+    ),
   webPath: folder()
     .optional()
     .describe(

@@ -79,7 +79,7 @@ export function createDavFiles(base: string, http: HttpClient, login: WebDavLogi
     throw refusal(method, reply.status, REASONS[reply.status] ?? [excerpt(reply.text)])
   }
 
-  /** Sends a request, and again with an answer to the challenge if the server wants a login. */
+  /** Sends a request, and again with a response to the challenge if the server wants a login. */
   async function send({ path, ...request }: DavRequest, signal: AbortSignal): Promise<HttpReply> {
     const { method, accept } = request
     const url = urlOf(path)

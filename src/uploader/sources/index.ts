@@ -151,7 +151,7 @@ function inMemory(name: string, bytes: Buffer): Source {
 function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller): UploadError {
   const what = { form: 'Files', url: 'URLs', path: 'Paths on the server', clipboard: 'The clipboard' }[kind]
   const why =
-    caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `caller "${caller.name}"`
+    caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `client "${caller.name}"`
   const instead = caller.sources.has('form')
     ? 'Send the file itself in a form instead.'
     : `Available: ${[...caller.sources].join(', ') || 'nothing'}.`

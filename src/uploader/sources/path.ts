@@ -35,7 +35,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     if (options.roots) throw outside(path)
     throw new UploadError(
       'source_failed',
-      `"${path}" is not a path on the machine of the server (${process.platform}). Send the file itself in a form.`,
+      `"${path}" is not a path on the server's machine (${process.platform}). Send the file itself in a form.`,
     )
   }
   if (Buffer.byteLength(path) > LONGEST_PATH)
@@ -129,7 +129,7 @@ async function missing(path: string, roots: readonly string[] | undefined, error
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw unreadable(path, error)
   throw new UploadError(
     'source_failed',
-    `"${path}" does not exist on the machine of the server. If the file is on another machine, send it in a form.`,
+    `"${path}" does not exist on the server's machine. If the file is on another machine, send it in a form.`,
   )
 }
 

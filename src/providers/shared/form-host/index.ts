@@ -14,7 +14,7 @@ const MAX_REPLY_BYTES = 256 * 1024
 type Shape = Record<string, z.ZodType>
 type Values = Readonly<Record<string, string | number | undefined>>
 
-/** The request that sends one file. Undefined values are left out. */
+/** The request that sends one file. Undefined values are omitted. */
 export interface HostForm {
   /** Default: POST. */
   readonly method?: 'POST' | 'PUT' | 'PATCH' | undefined

@@ -18,7 +18,7 @@ const LIMITED_S = 60
 const NO_BRANCH =
   /branch.{0,300}(?:not (?:found|exist)|doesn't exist)|no commit found for the ref|when you are on a branch/i
 const PROTECTED = /protected|rule violation|pull request|status check|approving review|not allowed to push/i
-/** GitHub calls a resource "protected by organization SAML enforcement", which is no protected branch. */
+/** GitHub calls a resource "protected by organization SAML enforcement", which is not a protected branch. */
 const SINGLE_SIGN_ON = /\bSAML\b/
 const ARCHIVED = /\barchived\b/i
 const TOO_LARGE = /too large|exceed\w{0,3} .{0,300}(?:limit|size)/i
