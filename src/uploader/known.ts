@@ -50,7 +50,7 @@ export async function findKnownFiles(
   const { destination, files, caller, options, baseUrl, signal } = request
   const links: (string | undefined)[] = files.map(() => undefined)
   const hashes = mayKnow(destination) ? [...new Set(files.flatMap(({ sha256 }) => sha256 ?? []))] : []
-  // Whoever has no name shares that of all others, who could put a list in the place of another.
+  // Anonymous clients share one name, so one of them could replace the list of another.
   const names = caller.admittedBy === 'anonymous' ? [] : files.filter(({ sha256 }) => sha256 === undefined)
   const id = idOf(destination)
   const place = { caller: caller.name, destination: id, location: destination.location }

@@ -136,7 +136,7 @@ function commitOf({ pull_request: pull, workflow_run }: Event): string | undefin
 }
 
 /**
- * Whether a run belongs to the default branch. Not `workflow_run` and the like: they run on the default branch also for the
+ * Whether a run belongs to the default branch. Not `workflow_run` and similar: they run on the default branch also for the
  * results of forks. A scheduled run is always one of the default branch, and its event does not name it.
  */
 function isMainEvent({ GITHUB_EVENT_NAME: name = '', GITHUB_REF: ref }: Env, { repository }: Event): boolean {

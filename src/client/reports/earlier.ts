@@ -94,7 +94,7 @@ export async function findBaseline(
   try {
     if (bytes) return toEarlier(name, parseImages(decodeText(bytes), ''), fetch)
   } catch {
-    // Only the next run of the default branch can mend it.
+    // Only the next run of the default branch can fix it.
   }
   return none(`The baseline "${name}" is gone or damaged.`)
 }

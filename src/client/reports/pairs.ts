@@ -95,7 +95,7 @@ export function reviewResults(name: string, before: readonly Result[], after: re
 /** The end of the name of a screenshot that is not the expected one, as Playwright writes it. */
 const ACTUAL = /-actual(\.\w+)$/
 
-/** Whether Playwright wrote one of these files beside the expected one. */
+/** Whether Playwright wrote one of these files next to the expected one. */
 export const hasTriples = (entries: readonly { readonly name: string }[]) =>
   findTriples(entries.map(({ name }) => ({ result: { name } }))).size > 0
 

@@ -68,7 +68,7 @@ export function totalsOf(review: Review): string {
 
 const WORDS = Object.assign(Object.fromEntries(STATES.map(state => [state, state])), { same: 'the same' })
 
-/** Whether nobody has to look at anything. */
+/** Whether there is nothing to review. */
 export function isAllTheSame({ rows }: Review): boolean {
   return rows.every(({ state }) => state === 'same')
 }
