@@ -1,16 +1,30 @@
 import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig } from 'vitest/config'
 
+const SYSTEM = 'test/system/**/*.test.ts'
+const CHAOS = 'test/chaos/**/*.test.ts'
+
 /**
  * What needs a process of its own: it counts memory, measures turns of the event loop, or changes what can't be put back.
  * All other tests leave their process as they found it, so that it runs file after file and loads the program once.
  */
-const ALONE = [
-  'test/providers/{kit,local,s3}.test.ts',
-  'test/{limits,pictures/pictures,repository,store-faults}.test.ts',
+const ALONE = ['test/providers/{kit,local}.test.ts', 'test/{limits,pictures/pictures,repository}.test.ts']
+const SYSTEM_ALONE = [
+  'test/system/{limits,pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
+  'test/system/store/on-postgres.test.ts',
   // A browser or a display is started once for a file.
-  'test/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
+  'test/system/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
 ]
+
+const project = (name: string, include: string[], exclude: string[] = []) => ({
+  extends: true as const,
+  test: { name, include, exclude: [...configDefaults.exclude, ...exclude] },
+})
+/** Runs file after file in the same process. */
+const together = (name: string, include: string[], exclude: string[]) => {
+  const { extends: base, test } = project(name, include, exclude)
+  return { extends: base, test: { ...test, isolate: false } }
+}
 
 export default defineConfig({
   test: {
@@ -21,17 +35,13 @@ export default defineConfig({
     // Until it holds: a busy machine takes its time.
     expect: { poll: { timeout: 10_000 } },
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
+    // docs/contributing/testing.md says what is in which tier.
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'together',
-          isolate: false,
-          include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...ALONE],
-        },
-      },
-      { extends: true, test: { name: 'alone', include: ALONE } },
+      together('node', ['test/**/*.test.ts'], [SYSTEM, CHAOS, ...ALONE]),
+      project('node-alone', ALONE),
+      together('system', [SYSTEM], SYSTEM_ALONE),
+      project('system-alone', SYSTEM_ALONE),
+      project('chaos', [CHAOS]),
     ],
   },
 })

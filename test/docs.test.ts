@@ -63,19 +63,22 @@ const RUN_BY = new Map([
     'compose',
     '.ci/container runs the example, with images of its own. These commands take those of Docker Hub',
   ],
-  ['cluster', 'nobody: it takes a Kubernetes cluster. test/replicas-example.test.ts checks the manifests'],
+  [
+    'cluster',
+    'nobody: it takes a Kubernetes cluster. test/system/replicas-example.test.ts checks the manifests',
+  ],
   ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
-  ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
-  ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
+  ['systemd', 'nobody: it takes a user session of systemd. test/system/service.test.ts verifies the unit'],
+  ['launchd', 'nobody: it takes macOS. test/system/service.test.ts reads the file'],
   ['windows', 'nobody'],
-  ['promtool', 'test/monitoring.test.ts'],
+  ['promtool', 'test/system/monitoring.test.ts'],
   ['postgres', 'test/cli/backup.test.ts, with a PostgreSQL of its own'],
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
   ['undo', 'test/cli/markdown.test.ts'],
   ['typora', 'test/cli/markdown.test.ts, with folders of its own'],
 ])
 
-/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples, test/cli/playwright.test.ts or docs-commands.test.ts, which also runs `python`. */
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples, test/system/cli/playwright.test.ts or docs-commands.test.ts, which also runs `python`. */
 const KIND =
   /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|python|zsh|fish|powershell|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
 

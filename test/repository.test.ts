@@ -60,7 +60,8 @@ describe('every provider', () => {
     })
 
     it('has a test that joins the contract suite', () => {
-      expect(joinsContract(`test/providers/${type}.test.ts`)).toBe(true)
+      const paths = ['test', 'test/system'].map(tier => `${tier}/providers/${type}.test.ts`)
+      expect(paths.filter(isThere).some(joinsContract)).toBe(true)
     })
 
     it('has a page in docs/destinations with its example and its options', () => {

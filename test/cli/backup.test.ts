@@ -3,15 +3,10 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { backUpSqlite } from '../../src/store/backup.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { readBlocks } from '../helpers/documents.ts'
 import { formOf, post } from '../helpers/form.ts'
-import { mountSmall } from '../helpers/mount-small.ts'
 import { leaveOutOnWindows } from '../helpers/needs.ts'
-import { runProgram } from '../helpers/run-program.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { openSqlite } from '../helpers/sqlite.ts'
-import { newDatabase, postgresOfFile } from '../helpers/stores.ts'
-import { findPostgres } from '../servers/postgres.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 let cwd: string
@@ -186,17 +181,6 @@ describe('a backup of a database', () => {
     expect(await leftIn(cwd)).toEqual([])
   })
 
-  it('to a disk that becomes full says so and leaves nothing', async context => {
-    const disk = join(cwd, 'disk')
-    await mountSmall(context, disk, '1m')
-    const path = join(cwd, 'a.db')
-    fill(path, 1000).close()
-    await expect(backUpSqlite(path, join(disk, 'backup.db'), never)).rejects.toThrow(
-      /^Could not write the backup ".*backup\.db": the disk is full or has failed \(SQLITE_\w+\)\. Free some space/,
-    )
-    expect(await readdir(disk)).toEqual([])
-  })
-
   it('that another program has locked completely fails after some seconds', async () => {
     const path = join(cwd, 'a.db')
     const other = openSqlite(path)
@@ -220,23 +204,3 @@ it('the command ends at once on Ctrl-C', async context => {
   expect(running.errors()).toBe('Interrupted. No backup was written.\n')
   expect(await leftIn(cwd)).toEqual([])
 }, 20_000)
-
-describe('the commands of docs/guides/backup-and-restore.md', () => {
-  const start = postgresOfFile()
-
-  it('move the history from one PostgreSQL database to an empty one', async context => {
-    const server = await start(context)
-    const [DATABASE_URL, NEW_DATABASE_URL] = [await newDatabase(server), await newDatabase(server)]
-    const env = { DATABASE_URL, NEW_DATABASE_URL, PATH: `${await findPostgres()}:${process.env['PATH']}` }
-    await configure(config({ database: { driver: 'postgres', url: DATABASE_URL } }))
-    await writeFile(join(cwd, 'a.txt'), 'a')
-    expect(await runCli(['upload', 'a.txt'], { cwd })).toMatchObject({ code: 0 })
-    const guide = await readFile('docs/guides/backup-and-restore.md', 'utf8')
-    const commands = readBlocks(guide).filter(({ kind }) => kind === 'sh by=postgres')
-    expect(commands.map(({ code }) => code.split(' ')[0])).toEqual(['pg_dump', 'pg_restore'])
-    for (const { code } of commands)
-      expect(await runProgram('sh', ['-euc', code], { cwd, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    await configure(config({ database: { driver: 'postgres', url: NEW_DATABASE_URL } }))
-    expect((await runCli(['history'], { cwd })).stdout).toContain('a.txt')
-  })
-})

@@ -8,9 +8,7 @@ import { postpone, takeDue } from '../../src/store/removals.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
-import { needs } from '../helpers/needs.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
-import { BIN, spawnServer } from '../helpers/spawn-server.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
 import { addEntry, closed, jobAt } from '../helpers/stores.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
@@ -333,32 +331,6 @@ describe('a store that configurations share', () => {
     expect((await expired('--all', '--destination', 's3/blog')).stdout).toContain('late.png')
     const other = await expired('--all', '--destination', 's3/other')
     expect(other).toMatchObject({ stdout: '', stderr: 'No expired files are left.\n' })
-  })
-
-  it('asks a person before it forgets, and says how much that would be', async context => {
-    needs(context, 'python3', 'python3')
-    const time = Date.now() - 9 * DAY_MS
-    await remember({ time }, { time }, {})
-    const asked = (answer: string) =>
-      runOnTerminal(
-        [
-          'env',
-          `HOME=${cwd}`,
-          `XDG_DATA_HOME=${cwd}`,
-          process.execPath,
-          BIN,
-          'history',
-          'prune',
-          '5d',
-          '--all',
-        ],
-        [['Delete 2 entries older than 5d from the history?', answer]],
-        cwd,
-      )
-    expect((await asked('n')).exitCode).toBe(1)
-    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(3)
-    expect((await asked('y')).exitCode).toBe(0)
-    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
   })
 })
 

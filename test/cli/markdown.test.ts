@@ -10,9 +10,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createImageFinders, findRepository } from '../../src/client/notes/image-files.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
@@ -536,34 +534,6 @@ it('attack: a note, its folder or its backup that is a symlink of a cloned folde
   expect(stderr.match(/it is a symlink that leads out of/g)).toHaveLength(3)
   expect([await read(home, 'profile.md'), await read(home, 'backup')]).toEqual(['![](a.png)', 'mine'])
   expect(await read(cwd, 'note.md.2.bak')).toBe('![](a.png)')
-})
-
-it('a vault of thousands of notes is worked through with a bar', { timeout: 120_000 }, async context => {
-  needs(context, 'python3', 'python3')
-  const notes = Array.from({ length: 5000 }, (_, index) => [
-    `vault/${index % 50}/${index}.md`,
-    index % 25 === 0 ? `# ${index}\n\n![[${index}.png]]\n` : `# ${index}\n\nText\n`,
-  ])
-  const pictures = Array.from({ length: 200 }, (_, index) => [`vault/img/${index * 25}.png`, undefined])
-  const cwd = await makeNotes(Object.fromEntries([...notes, ...pictures]))
-  const command = [
-    'env',
-    'TERM=xterm',
-    `XDG_DATA_HOME=${cwd}`,
-    process.execPath,
-    BIN,
-    'markdown',
-    '-c',
-    'upload-server.json',
-    'vault',
-  ]
-  const { exitCode, stdout } = await runOnTerminal(command, [], cwd)
-  expect({ exitCode, stdout }).toEqual({
-    exitCode: 0,
-    stdout: expect.stringContaining('200 links in 200 of 5000 notes changed.'),
-  })
-  expect(stdout).toMatch(/█+░+ \d+ of 5000 notes/)
-  expect(await stored(cwd)).toHaveLength(200)
 })
 
 describe('--destination', () => {

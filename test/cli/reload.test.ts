@@ -6,9 +6,7 @@ import { eventually } from '../helpers/eventually.ts'
 import { download, formOf, list, post, upload } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startGate } from '../helpers/gate.ts'
-import { needs } from '../helpers/needs.ts'
-import { runProgram } from '../helpers/run-program.ts'
-import { BIN, spawnServer } from '../helpers/spawn-server.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
 
 type Line = Record<string, unknown> & { level: string; msg: string }
 
@@ -198,22 +196,6 @@ describe('SIGHUP', () => {
     expect(await Promise.race([server.exit, server.url])).toBe(url)
     await eventually(() => expect(server.lines.join()).toContain(RELOADED))
     expect(JSON.parse(server.lines[0] as string).msg).toBe(`Listening on ${url}`)
-  })
-
-  it('ends the server when it comes from a terminal that was closed', async context => {
-    needs(context, 'python3', 'python3')
-    const cwd = await makeDirectory()
-    const script = [
-      'import os, pty, sys',
-      'pid, terminal = pty.fork()',
-      'if pid == 0: os.execv(sys.argv[1], sys.argv[1:])',
-      'seen = b""',
-      'while b"Local:" not in seen: seen += os.read(terminal, 4096)',
-      'os.close(terminal)',
-      'print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) # minus the number of the signal',
-    ].join('\n')
-    const args = ['-c', script, process.execPath, BIN, '--port', '0']
-    expect(await runProgram('python3', args, { cwd })).toMatchObject({ stdout: '-1\n', stderr: '' })
   })
 })
 

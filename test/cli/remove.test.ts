@@ -9,9 +9,6 @@ import { openSqlite } from '../../src/store/sqlite.ts'
 import { begin } from '../../src/store/uploads.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
-import { needs } from '../helpers/needs.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
-import { BIN } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { addEntry, closed, jobAt, newOwnerIn, newUpload } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
@@ -217,22 +214,6 @@ it.each([
   expect([...bucket.objects.keys()]).toEqual([bucket.puts[0]])
   expect(await rm()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^removed /) })
   expect([...bucket.objects.keys()]).toEqual([])
-})
-
-it('a person is asked, and shown what would go', async context => {
-  needs(context, 'python3', 'python3')
-  await remember('job1', {})
-  const ask = (answer: string) =>
-    runOnTerminal(
-      ['env', `HOME=${cwd}`, process.execPath, BIN, 'remove', 'a.png', '-c', 'upload-server.json'],
-      [['Permanently delete this file?', answer]],
-      cwd,
-    )
-  const no = await ask('n')
-  expect(no).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('remove    local/main  a.png') })
-  expect(await files()).toEqual(['main/a.png'])
-  expect((await ask('y')).exitCode).toBe(0)
-  expect(await files()).toEqual([])
 })
 
 it.each([

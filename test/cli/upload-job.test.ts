@@ -8,8 +8,6 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
-import { needs } from '../helpers/needs.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { runCli, runShell } from './run-cli.ts'
@@ -291,15 +289,4 @@ it('a link is printed as soon as its turn has come', async () => {
   await slow
   child.kill('SIGKILL')
   await once(child, 'close')
-})
-
-it('on a terminal there is a bar, and it leaves nothing behind', async context => {
-  needs(context, 'python3', 'python3')
-  const { url } = await startHalf()
-  const cwd = await makePlace({ 'slow.txt': BIG, 'b.txt': BIG })
-  const command = ['env', 'TERM=xterm', process.execPath, BIN, 'upload', '--server', url, 'b.txt', 'slow.txt']
-  const { exitCode, stdout } = await runOnTerminal(command, [['1 of 2 files', '\u0003']], cwd)
-  expect(exitCode).toBe(130)
-  expect(stdout).toMatch(/█{12}░{12} 1 of 2 files/)
-  expect(stdout).toContain('[1/2] b.txt  68 KB')
 })

@@ -12,10 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { startGate } from '../helpers/gate.ts'
-import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
 import { openSqlite } from '../helpers/sqlite.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
@@ -389,19 +386,6 @@ describe('what upload cannot store', () => {
     expect(await stored(cwd)).toEqual({})
   })
 
-  it.for([
-    ['cat x |', ''],
-    ['', '< x'],
-  ])('on a terminal, %j is not ignored in favour of the clipboard', async ([before, after], context) => {
-    needs(context, 'python3', 'python3')
-    const cwd = await makePlace()
-    await writeFile(join(cwd, 'x'), 'x')
-    const command = `${before} HOME="$PWD" "${process.execPath}" "${BIN}" upload ${after}`
-    const { exitCode, stdout } = await runOnTerminal(['sh', '-c', command], [], cwd)
-    expect(stdout).toContain('add "-": upload-server upload - --name image.png')
-    expect(exitCode).toBe(2)
-  })
-
   it('is the clipboard of a machine without one', async () => {
     const cwd = await makePlace()
     const begun = performance.now()
@@ -512,19 +496,6 @@ describe('Ctrl-C', () => {
     expect(stderr.match(/: the upload was interrupted$/gm)).toHaveLength(1)
     expect(stderr).toContain(`1 of 5 files failed. Try again: upload-server upload e.txt`)
     expect(filesBelow(cwd).filter(path => !before.includes(path) && !path.includes('store.db'))).toEqual([])
-  })
-
-  it('ends it on a terminal, too, where a line says what goes on', async context => {
-    needs(context, 'python3', 'python3')
-    const cwd = await makePlace()
-    const gate = await startGate()
-    const { exitCode, stdout } = await runOnTerminal(
-      ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'upload', gate.url],
-      [[`Uploading ${gate.url}`, '\u0003']],
-      cwd,
-    )
-    expect(stdout).toContain(`${gate.url}: the upload was interrupted`)
-    expect(exitCode).toBe(130)
   })
 
   it('ends reading standard input', async () => {

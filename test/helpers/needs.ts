@@ -25,7 +25,14 @@ function isExecutable(path: string): boolean {
  * package is a command that starts with `npm`.
  */
 export function needs(context: TestContext, program: string, debianPackage: string): void {
+  inSystemTier(context, program)
   if (!hasProgram(program)) missing(context, howToInstall(program, debianPackage))
+}
+
+/** `npm test` needs nothing but Node. */
+function inSystemTier(context: TestContext, what: string): void {
+  if (!/[\\/]test[\\/](?:system|chaos)[\\/]/.test(context.task.file.filepath))
+    throw new Error(`This test needs ${what}, so it belongs in test/system.`)
 }
 
 /** Programs and files, each with the Debian package that has it. */
@@ -46,12 +53,13 @@ export function howToInstall(program: string, debianPackage: string): string {
 
 /** Call first in a test that only root can run. */
 export function needsRoot(context: TestContext, what: string): void {
+  inSystemTier(context, 'root')
   if (process.getuid?.() !== 0) missing(context, `needs root: ${what}`)
 }
 
-/** Call first in a test of what only Linux has: /proc, tmpfs, /dev/full. */
+/** Call first in a test of what only Linux has: /proc, tmpfs, /dev/full. It is left out elsewhere. */
 export function needsLinux(context: TestContext, what: string): void {
-  if (process.platform !== 'linux') missing(context, `needs Linux: ${what}`)
+  if (process.platform !== 'linux') context.skip(`needs Linux: ${what}`)
 }
 
 /** Call first in a test of what Windows has not, and no package could add: it is left out there, in CI, too. */
@@ -61,6 +69,7 @@ export function leaveOutOnWindows(context: TestContext, why: string): void {
 
 /** Reports a test as skipped, and fails it under CI=true. */
 export function missing(context: TestContext, reason: string): never {
+  inSystemTier(context, reason)
   if (process.env['CI'] === 'true') throw new Error(reason)
   return context.skip(reason)
 }

@@ -42,14 +42,19 @@ export function postgresOfFile(): (context: TestContext) => Promise<PostgresServ
 export const newDatabase = (server: PostgresServer) =>
   server.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
 
+type Engine = [name: string, make: (context: TestContext) => Promise<DatabasePlace>]
+
+/** Those that the tests of the store run with. test/system/store/on-postgres.test.ts runs them with the other one. */
+const ENGINES = (process.env['DATABASE_ENGINES'] ?? 'sqlite').split(',')
+
 /**
  * The databases, each with what makes an empty one. To be called once in a file: its tests share one database of PostgreSQL,
  * which is emptied in between: making one takes longer.
  */
-export function databaseEngines(): [string, (context: TestContext) => Promise<DatabasePlace>][] {
+export function databaseEngines(): Engine[] {
   const start = postgresOfFile()
   let url: string | undefined
-  return [
+  const engines: Engine[] = [
     [
       'sqlite',
       async () => {
@@ -68,6 +73,7 @@ export function databaseEngines(): [string, (context: TestContext) => Promise<Da
       },
     ],
   ]
+  return engines.filter(([name]) => ENGINES.includes(name))
 }
 
 async function empty(url: string): Promise<void> {

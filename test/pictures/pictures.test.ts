@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,13 +9,9 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
 import { heifOf, imageOf } from '../helpers/heif.ts'
-import { missing } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
-
-const FONTS = ['Sans', 'SansMono'].map(name => `/usr/share/fonts/truetype/dejavu/DejaVu${name}.ttf`)
-const NEEDS_FONTS = 'needs fonts: apt-get install fonts-dejavu-core'
 
 type Rgb = [number, number, number]
 
@@ -544,31 +539,6 @@ describe('a watermark', () => {
     const { at } = await marked({ scale: 1, position: 'centre' }, 60, 20)
     expectColour(at(30, 10), white)
     expectColour(at(2, 10), RED)
-  })
-
-  it('is text, of which nothing is markup', async context => {
-    if (!FONTS.every(existsSync)) missing(context, NEEDS_FONTS)
-    const watermark = { text: '<b>me</b> & you 图片', color: '#ffffff', scale: 0.9, position: 'centre' }
-    const app = await startWith({ watermark })
-    const { at } = await open(await store(app, 'a.jpg', await plain(400, 300).jpeg().toBuffer()))
-    let light = 0
-    for (let x = 0; x < 400; x++) for (let y = 0; y < 300; y++) light += at(x, y)[1] > 128 ? 1 : 0
-    expect(light).toBeGreaterThan(300)
-    expectColour(at(5, 5), RED)
-  })
-
-  it('is written in the font that is named, of several', async context => {
-    if (!FONTS.every(existsSync)) missing(context, NEEDS_FONTS)
-    const source = await plain(400, 300).png().toBuffer()
-    const inFont = async (font: string) => {
-      const app = await startWith({ watermark: { text: 'ill', font, color: '#ffffff', scale: 0.9 } })
-      return store(app, 'a.png', source)
-    }
-    const [sans, mono] = await Promise.all(FONTS.map(async font => (await open(await inFont(font))).bytes))
-    expect(sans?.equals(mono!)).toBe(false)
-    const failed = await inFont(process.execPath)
-    expectFailure(failed, 502, 'destination_failed')
-    expect(failed.message).toMatch(/not a TrueType or OpenType font/)
   })
 
   it('of text says that no font is there, instead of drawing boxes', async () => {

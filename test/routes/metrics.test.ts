@@ -1,13 +1,10 @@
-import { readFile, statfs, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post, upload } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
-import { mountSmall } from '../helpers/mount-small.ts'
 import { startApp, type TestApp, type TestAppOptions } from '../helpers/start-app.ts'
 
 const TOKEN = 't0ken-0f-the-scraper'
@@ -140,19 +137,6 @@ describe('/metrics counts', () => {
       expect(await post(`${app.url}/upload`, { ...list('data:,x'), headers })).toMatchObject({ status })
     }
     expect((await scrape(app)).get('upload_server_quota_refusals_total{client="ci"}')).toBe(2)
-  })
-
-  it('files that are not stored because the database cannot be written', async context => {
-    const disk = join(await makeDirectory(), 'disk')
-    await mountSmall(context, disk, '2m')
-    const app = await startMeasured({ database: { path: join(disk, 'store.db') } })
-    const { bavail, bsize } = await statfs(disk)
-    // The server may write meanwhile.
-    await writeFile(join(disk, 'ballast'), Buffer.alloc(bavail * bsize)).catch(() => {})
-    const { status } = await upload(`${app.url}/upload`, { 'a.txt': 'one', 'b.txt': 'two' })
-    expect(status).toBe(507)
-    const name = 'upload_server_file_failures_total{destination="local/Default",code="insufficient_storage"}'
-    expect((await scrape(app)).get(name)).toBe(2)
   })
 
   it('uploads that could not be finished', async () => {

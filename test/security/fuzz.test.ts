@@ -26,7 +26,7 @@ import { startApp } from '../helpers/start-app.ts'
 /** Seeds that CI tries. One that found something is added here. */
 const KEPT = [1, 20261121]
 const FRESH = Number(process.env['FUZZ_SEED'] ?? Date.now() % 2 ** 31)
-/** How many times more than in CI; `npm run fuzz` sets it. */
+/** How many times more than in `npm test`; test/chaos/fuzz.test.ts sets it. */
 const TIMES = Number(process.env['FUZZ_TIMES'] ?? 1)
 const TIME_LIMIT_MS = 60_000 * TIMES
 

@@ -10,10 +10,8 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
-import { findFreePorts } from '../helpers/free-port.ts'
-import { needs, needsLinux } from '../helpers/needs.ts'
+import { needsLinux } from '../helpers/needs.ts'
 import { openFilesBelow } from '../helpers/open-files.ts'
-import { runOnTerminal } from '../helpers/pty.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
@@ -74,32 +72,6 @@ describe('attack: a whole address in the place of a path', () => {
     expect(warnings.filter(one => one.includes('[::1'))).toEqual([])
     expect(app.rawLog()).not.toContain('s3cr3t-k3y')
   })
-})
-
-it('attack: what a request names moves the cursor of the terminal that shows the log', async context => {
-  needs(context, 'python3', 'python3')
-  const directory = await makeDirectory()
-  const [port, env] = [await findFreePorts(), environmentIn(directory)]
-  const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-  const command = ['env', '-i', ...settings, process.execPath, BIN, '--port', String(port)]
-  const shown = runOnTerminal(
-    command,
-    [
-      ['Local', ''],
-      ['evil', '\u0003'],
-    ],
-    directory,
-  )
-  const name = '\u001b[2J\u001b]0;evil\u0007\u009b2J\u202e\n{"level":"fatal"}'
-  const send = () => post(`http://127.0.0.1:${port}/upload`, list(`/${name}`))
-  expect((await eventually(send)).status).toBe(422)
-  const { exitCode, stdout } = await shown
-  expect(exitCode).toBe(0)
-  expect(stdout).toContain('evil')
-  expect(stdout.replace(/\u001b\[\d*m/g, '')).not.toMatch(
-    /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202e]/,
-  )
-  expect(stdout).not.toMatch(/^\{"level":"fatal"/m)
 })
 
 it('attack: somebody opens all connections there are while the first upload comes', async context => {

@@ -21,11 +21,10 @@ import { earlierRequest, REQUEST_KEPT_MS } from '../../src/store/requests.ts'
 import { type Db, sql } from '../../src/store/sql.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate, type PlannedFile } from '../../src/store/uploads.ts'
-import { oftenInChaos } from '../helpers/chaos.ts'
 import { databaseEngines, newUpload } from '../helpers/stores.ts'
 
-/** Sequences of steps for each database. */
-const SEQUENCES = Number(process.env['MODEL_SEQUENCES'] ?? oftenInChaos(30, 500))
+/** Sequences of steps. test/chaos/model.test.ts has many. */
+const SEQUENCES = Number(process.env['MODEL_SEQUENCES'] ?? 30)
 const MOST_STEPS = 60
 
 const PRIMARY = { destination: 'local/a', location: '/a/' }

@@ -1,29 +1,17 @@
-import pg from 'pg'
-import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import type { Claimant } from '../../src/store/claims.ts'
 import type { FailedFile, QuotaRule, StoredFile } from '../../src/store/contract.ts'
 import type { Database } from '../../src/store/database.ts'
 import { findFiles, pruneFiles } from '../../src/store/history.ts'
 import { objectName, settleOpen, takeOpen } from '../../src/store/objects.ts'
 import { advance, dueUploads, pendingUploads, reap, takeStored } from '../../src/store/pending.ts'
-import { openPostgres } from '../../src/store/postgres.ts'
 import { currentQuotas, readWindows } from '../../src/store/quotas.ts'
 import { noteRemoved, takeDue } from '../../src/store/removals.ts'
 import { earlierRequest, REQUEST_KEPT_MS } from '../../src/store/requests.ts'
 import { sql } from '../../src/store/sql.ts'
 import { type NewUpload, readUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate } from '../../src/store/uploads.ts'
-import { eventually } from '../helpers/eventually.ts'
-import {
-  closed,
-  databaseEngines,
-  kill,
-  newDatabase,
-  newFile,
-  newOwnerIn,
-  newUpload,
-  postgresOfFile,
-} from '../helpers/stores.ts'
+import { databaseEngines, kill, newFile, newOwnerIn, newUpload } from '../helpers/stores.ts'
 
 const AT = { destination: 'local/blog', location: '/srv/blog/' }
 const OBJECT = objectName(AT.location, 'a.png')
@@ -535,33 +523,3 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     expect(await database.read(db => db.all(sql`select name from objects`))).toEqual([])
   })
 })
-
-const postgres = postgresOfFile()
-
-it.for([
-  ['commit', 'known'],
-  ['rollback', 'begun'],
-] as const)(
-  'a repeated request waits for the %s of what a killed process was writing to PostgreSQL',
-  async ([end, expected], context) => {
-    const url = await newDatabase(await postgres(context))
-    const database = closed(openPostgres(url))
-    const [me, gone] = [await newOwnerIn(database), await newOwnerIn(database)]
-    const { upload } = await start(database, { owner: gone.id, key: 'k' })
-    await kill(database, gone.id)
-    const killed = new pg.Client(url)
-    await killed.connect()
-    onTestFinished(() => killed.end())
-    await killed.query('begin')
-    await killed.query(`select 1 from requests for update`)
-    await killed.query(`update uploads set state = 'done', outcomes = '{"files":[{}]}' where id = $1`, [
-      upload.id,
-    ])
-    const repeating = start(database, { owner: me.id, key: 'k' })
-    await eventually(async () => {
-      expect((await killed.query('select 1 from pg_locks where not granted')).rowCount).toBe(1)
-    })
-    await killed.query(end)
-    expect((await repeating).begun.is).toBe(expected)
-  },
-)

@@ -1,16 +1,11 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import type { Payload } from '../../../src/payload/index.ts'
 import { type OpenUrlOptions, openUrl } from '../../../src/uploader/sources/url.ts'
-import { needs } from '../../helpers/needs.ts'
 import { answering, serve, serveRaw } from './servers.ts'
 
 const never = new AbortController().signal
@@ -341,15 +336,6 @@ describe('openUrl', () => {
       expect(error.code).toBe('source_failed')
       expect(error.message).toContain('TLS')
     })
-
-    it('trusts no self-signed certificate', async context => {
-      needs(context, 'openssl', 'openssl')
-      const server = await serve((_req, res) => res.end(), selfSigned())
-      const error = await failure(`${server.origin}/a.png`)
-      expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('check the certificate of the host (DEPTH_ZERO_SELF_SIGNED_CERT)')
-      expect(server.requests).toHaveLength(0)
-    })
   })
 
   describe('leaving early', () => {
@@ -443,18 +429,3 @@ describe('openUrl', () => {
     })
   })
 })
-
-function selfSigned(): { key: string; cert: string } {
-  const directory = mkdtempSync(join(tmpdir(), 'self-signed-'))
-  try {
-    const [key, cert] = [join(directory, 'key'), join(directory, 'cert')] as const
-    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
-    const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
-    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject], {
-      stdio: 'ignore',
-    })
-    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
-}

@@ -1,0 +1,390 @@
+import { spawn } from 'node:child_process'
+import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, statSync } from 'node:fs'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { runBuilt } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { formOf } from '../helpers/form.ts'
+import { needs } from '../helpers/needs.ts'
+import { isRunning } from '../helpers/processes.ts'
+import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
+
+/** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/chaos/crash.test.ts */
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 12)
+const POINTS = process.env['CRASH_POINTS']
+  ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
+  : [4, 7, 10, 13, 16]
+const CLIENTS = 6
+const SIZES = [40, 40, 30_000, 200_000, 3_000_000]
+
+/** An upload whose process ended: it is reported by a later one, or repeated by its client. */
+const INTERRUPTED = "state = 'failed' and problem = 'The process ended during the upload.'"
+
+/** What a client sent, and what it was told. */
+interface Sent {
+  readonly bytes: Buffer
+  readonly sha256: string
+  /** Half of the clients send a key, and repeat the request when they get no answer. */
+  readonly key: string | undefined
+  /** Path of the link. */
+  path?: string
+  finalizationId?: string
+}
+
+it(
+  `keeps its word through ${ROUNDS} kill -9`,
+  async () => {
+    const directory = await makeDirectory()
+    const told = await startListener()
+    await configure(directory, told.url)
+    const reported = new Set<string>()
+    const sent: Sent[] = []
+    let last: Sent[] = []
+    let early = 0
+    for (let round = 0; round < ROUNDS; round++) {
+      // Also while it recovers from the last one.
+      for (; randomInt(4) === 0; early++) await killEarly(directory, reported)
+      const { server, url } = await start(directory)
+      await checkAfterStart(directory, server, reported)
+      await checkAnswers(directory, url, last)
+      last = await uploadUntilKilled(server, url)
+      sent.push(...last)
+    }
+    const { server, url } = await start(directory)
+    await checkAfterStart(directory, server, reported)
+    await checkAnswers(directory, url, last)
+    const known = await checkHistory(directory, sent)
+    await checkStrays(directory, known, reported)
+    await checkFinished(directory, told.jobs)
+    server.process.kill('SIGTERM')
+    expect(await server.exit).toBe(0)
+    expect(await temporaryFiles(directory)).toEqual([])
+    console.log(
+      `${ROUNDS} kills and ${early} at the start: ${sent.length} requests, ${sent.filter(one => one.path).length} links, ` +
+        `${sent.filter(one => one.finalizationId).length} finalizationIds, ${reported.size} interrupted`,
+    )
+  },
+  60_000 + ROUNDS * 6000,
+)
+
+describe('a kill -9 at a certain point of an upload', () => {
+  /** Of the main thread, which alone writes to the store. */
+  it.for(POINTS)(
+    'before write %i to the store: a repetition is answered, and nothing is doubled',
+    async (nth, context) => {
+      needs(context, 'strace', 'strace')
+      const directory = await makeDirectory()
+      const warm = await start(directory)
+      expect(await send(warm.url, newSent(40, false))).toBe(200)
+      warm.server.process.kill('SIGTERM')
+      await warm.server.exit
+
+      await configure(directory)
+      const one = newSent(40, true)
+      const traced = await startTraced(directory, `inject=pwrite64:signal=KILL:when=${nth}`)
+      if (traced.url) await send(traced.url, one).catch(() => {})
+      traced.end()
+      await traced.exit
+      const { server, url } = await start(directory)
+      await checkAfterStart(directory, server, new Set())
+      await checkAnswers(directory, url, [one])
+      await checkHistory(directory, [one])
+    },
+  )
+})
+
+describe('SIGTERM while a hook runs', () => {
+  const isSlow = (directory: string) => writeFile(join(directory, 'slow'), '')
+  const hookRuns = async (directory: string) =>
+    (await readFile(join(directory, 'runs'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
+
+  async function startSlow(graceMs: number, directory?: string) {
+    const place = directory ?? (await makeDirectory())
+    const script = 'echo $$ >> runs; while [ -e slow ]; do sleep 0.02; done'
+    const file = {
+      shutdown: { grace: `${graceMs}ms` },
+      finalization: { hooks: [{ name: 'slow', command: ['sh', '-c', script] }] },
+    }
+    await writeFile(join(place, 'upload-server.json'), JSON.stringify(file))
+    return { directory: place, ...(await start(place)) }
+  }
+
+  it('waits for it, and the client gets its answer', async () => {
+    const { directory, server, url } = await startSlow(20_000)
+    await isSlow(directory)
+    const one = newSent(40, false)
+    const sending = send(url, one)
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
+    server.process.kill('SIGTERM')
+    await sleep(200)
+    await rm(join(directory, 'slow'))
+    expect(await sending).toBe(200)
+    expect(await server.exit).toBe(0)
+  })
+
+  it('cuts it short at the end of its grace, and the next start finishes the upload', async () => {
+    const { directory, server, url } = await startSlow(300)
+    await isSlow(directory)
+    const sending = send(url, newSent(40, false)).catch(() => 'cut')
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
+    server.process.kill('SIGTERM')
+    expect(await sending).toBe('cut')
+    expect(await server.exit).toBe(1)
+    const [pid] = await hookRuns(directory)
+    expect(isRunning(Number(pid))).toBe(false)
+    expect(await query(directory, 'select state, attempts from uploads')).toEqual([
+      { state: 'stored', attempts: 0 },
+    ])
+
+    // Now nobody waits for it.
+    const next = await startSlow(300, directory)
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(2)
+    next.server.process.kill('SIGTERM')
+    expect(await next.server.exit).toBe(0)
+    await rm(join(directory, 'slow'))
+    await startSlow(300, directory)
+    const states = () => query(directory, 'select state from uploads')
+    await expect.poll(states, { timeout: 15_000 }).toEqual([{ state: 'done' }])
+    expect(await hookRuns(directory)).toHaveLength(3)
+  })
+})
+
+/** Starts a server whose system calls are tampered with. `url` is undefined when it does not live to tell it. */
+async function startTraced(directory: string, inject: string) {
+  const options = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', inject]
+  const child = spawn('strace', [...options, process.execPath, BIN, '--port', '0'], {
+    cwd: directory,
+    env: environmentIn(directory),
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  })
+  const end = () => {
+    try {
+      process.kill(-Number(child.pid), 'SIGKILL')
+    } catch {
+      // It has ended already.
+    }
+  }
+  onTestFinished(end)
+  const exit = once(child, 'close')
+  const lines = createInterface(child.stdout)
+  const [line] = await Promise.race([once(lines, 'line'), exit.then(() => [])])
+  const url = line === undefined ? undefined : String(JSON.parse(line).url)
+  return { url, end, exit }
+}
+
+/** A web server that hears of every upload. */
+async function startListener() {
+  const jobs = new Set<string>()
+  const server = createServer(async (req, res) => {
+    let body = ''
+    for await (const chunk of req) body += chunk
+    jobs.add(JSON.parse(body).id)
+    res.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { jobs, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+/** The first hook fails for every other job until a file of its name says that it is mended. */
+async function configure(directory: string, webhook?: string): Promise<void> {
+  const flaky = `case "$UPLOAD_ID" in *[89abcdef]) test -e "mended-$UPLOAD_ID";; esac`
+  const hooks = [
+    { name: 'flaky', command: ['sh', '-c', flaky] },
+    ...(webhook ? [{ name: 'told', webhook, secret: 'sign-secret' }] : []),
+    ...(webhook ? [{ name: 'reads', command: ['grep', '-q', '"files"'] }] : []),
+  ]
+  await writeFile(
+    join(directory, 'upload-server.json'),
+    JSON.stringify({
+      keyTemplate: '{uuid}{extname}',
+      providers: { local: { Default: { directory: 'files', serve: true } } },
+      finalization: { hooks },
+    }),
+  )
+}
+
+/** It may have told of what an earlier one left: the last of that, perhaps, before it was written down. */
+async function killEarly(directory: string, reported: Set<string>): Promise<void> {
+  const server = runServer(['--port', '0'], directory)
+  await Promise.race([server.url.then(() => sleep(randomInt(100))), sleep(randomInt(1000))])
+  server.process.kill('SIGKILL')
+  await server.exit
+  for (const line of reportsOf(server)) reported.add(String(line['jobId']))
+}
+
+async function start(directory: string): Promise<{ server: SpawnedServer; url: string }> {
+  const server = runServer(['--port', '0'], directory)
+  onTestFinished(() => void server.process.kill('SIGKILL'))
+  return { server, url: await server.url }
+}
+
+async function uploadUntilKilled(server: SpawnedServer, url: string): Promise<Sent[]> {
+  const sent: Sent[] = []
+  let isOver = false
+  let answered = (_status: number) => {}
+  const firstAnswer = new Promise(resolve => {
+    answered = resolve
+  })
+  const client = async (number: number) => {
+    while (!isOver) {
+      const one = newSent(SIZES[randomInt(SIZES.length)] ?? 0, number % 2 === 1)
+      sent.push(one)
+      await send(url, one).then(answered, () => {})
+    }
+  }
+  const clients = Array.from({ length: CLIENTS }, (_, number) => client(number))
+  if (randomInt(10) < 7) await firstAnswer
+  await sleep(randomInt(400))
+  server.process.kill('SIGKILL')
+  isOver = true
+  expect(await server.exit).toBe('SIGKILL')
+  await Promise.all(clients)
+  return sent
+}
+
+function newSent(size: number, hasKey: boolean): Sent {
+  const bytes = Buffer.concat([randomBytes(32), Buffer.alloc(size, 'x')])
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  return { bytes, sha256, key: hasKey ? randomUUID() : undefined }
+}
+
+async function send(url: string, one: Sent): Promise<number> {
+  const headers = one.key ? { 'Idempotency-Key': one.key } : undefined
+  const response = await fetch(`${url}/upload`, {
+    method: 'POST',
+    body: formOf({ 'a.bin': one.bytes }),
+    ...(headers && { headers }),
+    signal: AbortSignal.timeout(60_000),
+  })
+  const answer = (await response.json()) as { result?: string[]; finalizationId?: string }
+  if (response.status === 200) one.path = new URL(String(answer.result?.[0])).pathname
+  else if (response.status === 424) one.finalizationId = String(answer.finalizationId)
+  return response.status
+}
+
+/** Nothing temporary is left, the database is sound, and what was cut off is reported. */
+async function checkAfterStart(
+  directory: string,
+  server: SpawnedServer,
+  reported: Set<string>,
+): Promise<void> {
+  await eventually(async () => expect(await temporaryFiles(directory)).toEqual([]))
+  const uploading = () => query(directory, "select id from uploads where state = 'uploading'")
+  await eventually(async () => expect(await uploading()).toEqual([]))
+  for (const row of await query(directory, 'pragma integrity_check')) {
+    expect(row).toEqual({ integrity_check: 'ok' })
+  }
+  // The server creates the tables in its first round, which may not be over yet.
+  const interrupted = await eventually(() => query(directory, `select id from uploads where ${INTERRUPTED}`))
+  const all = interrupted.map(row => String(row['id'])).sort()
+  const told = () => reportsOf(server).map(line => String(line['jobId']))
+  await eventually(() =>
+    expect([...new Set([...reported, ...told()])].sort(), 'each is reported').toEqual(all),
+  )
+  expect(new Set(told()).size, 'by one server once').toBe(told().length)
+  for (const line of reportsOf(server)) {
+    expect(line).toMatchObject({ destination: 'local/Default', origins: ['a.bin'], caller: 'loopback' })
+  }
+  for (const id of all) reported.add(id)
+}
+
+function reportsOf(server: SpawnedServer): Record<string, unknown>[] {
+  return server.lines
+    .filter(line => line.endsWith('}')) // a kill may cut the last one
+    .map(line => JSON.parse(line))
+    .filter(line => String(line.msg).startsWith('An upload was interrupted'))
+}
+
+/** Every link works, every finalizationId can be finished, and a repeated request gets its answer. */
+async function checkAnswers(directory: string, url: string, sent: readonly Sent[]): Promise<void> {
+  await Promise.all(
+    sent.map(async one => {
+      if (one.key && !one.path && !one.finalizationId) {
+        expect([200, 424], 'a repetition is answered').toContain(await send(url, one))
+      }
+      if (one.finalizationId) {
+        await writeFile(join(directory, `mended-${one.finalizationId}`), '')
+        const finish = `${url}/upload?finalizationId=${one.finalizationId}`
+        const response = await fetch(finish, { method: 'POST' })
+        const answer = (await response.json()) as { result: string[] }
+        expect(response.status, `a finalizationId is finished: ${JSON.stringify(answer)}`).toBe(200)
+        one.path = new URL(String(answer.result[0])).pathname
+      }
+      if (!one.path) return
+      const response = await fetch(url + one.path)
+      expect(response.status, one.path).toBe(200)
+      expect(one.bytes.equals(Buffer.from(await response.arrayBuffer())), one.path).toBe(true)
+    }),
+  )
+}
+
+/** @returns keys of the files that the history knows */
+async function checkHistory(directory: string, sent: readonly Sent[]): Promise<Set<string>> {
+  const { code, stdout } = await runBuilt(['history', '--json', '--limit', '1000000'], { cwd: directory })
+  expect(code).toBe(0)
+  const entries = JSON.parse(stdout) as { sha256: string; url: string; key: string }[]
+  const byHash = new Map(entries.map(entry => [entry.sha256, entry]))
+  expect(byHash.size, 'no file is in the history twice').toBe(entries.length)
+  for (const one of sent) {
+    if (one.path) expect(new URL(String(byHash.get(one.sha256)?.url)).pathname).toBe(one.path)
+    if (one.key) expect(one.path).toBeDefined()
+  }
+  return new Set(entries.map(entry => entry.key))
+}
+
+/** Whatever was stored in whole is finished sooner or later, and its hooks have heard of it. */
+async function checkFinished(directory: string, told: Set<string>): Promise<void> {
+  const pending = "select id from uploads where state = 'stored'"
+  for (const { id } of await query(directory, pending)) {
+    await writeFile(join(directory, `mended-${id}`), '')
+  }
+  const { code, stderr } = await runBuilt(['finalize'], { cwd: directory })
+  expect(code, stderr).toBe(0)
+  const jobs = await query(directory, `select id, state from uploads where not (${INTERRUPTED})`)
+  const unfinished = jobs.filter(({ id, state }) => state !== 'done' || !told.has(String(id)))
+  expect(unfinished).toEqual([])
+}
+
+/** A file that the history does not know belongs to an upload that was reported as interrupted. */
+async function checkStrays(directory: string, known: Set<string>, reported: Set<string>): Promise<void> {
+  const files = (await readdir(join(directory, 'files'))).filter(name => name !== '.upload-server')
+  expect([...known].filter(key => !files.includes(key))).toEqual([])
+  expect(files.filter(name => !known.has(name)).length).toBeLessThanOrEqual(reported.size)
+}
+
+async function temporaryFiles(directory: string): Promise<string[]> {
+  const folders = ['upload-server/tmp', 'files/.upload-server'].map(path => join(directory, path))
+  const found = folders.map(folder => readdir(folder, { recursive: true }).catch(() => []))
+  const beside = await readdir(join(directory, 'files')).catch(() => [])
+  return [(await Promise.all(found)).flat(), beside.filter(name => /^\.(?!upload-server$)/.test(name))].flat()
+}
+
+const storeIn = (directory: string): string => join(directory, 'upload-server', 'store.db')
+
+/** A store that nothing was written to has no rows. */
+async function query(directory: string, text: string): Promise<Record<string, unknown>[]> {
+  const path = storeIn(directory)
+  const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+  if (isNew && !existsSync(`${path}-wal`)) return []
+  const database = openSqlite(path, 5000)
+  try {
+    return database.prepare(text).all() as Record<string, unknown>[]
+  } finally {
+    database.close()
+  }
+}

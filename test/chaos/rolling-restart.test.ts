@@ -1,0 +1,145 @@
+import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it, onTestFinished, type TestContext } from 'vitest'
+import { findFiles } from '../../src/store/history.ts'
+import { openPostgres } from '../../src/store/postgres.ts'
+import { fill, writeNginxConfig } from '../helpers/behind-proxy.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { formOf } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { missing, needs } from '../helpers/needs.ts'
+import { runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
+import { closed } from '../helpers/stores.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
+import { startDaemon } from '../servers/daemon.ts'
+import { findPostgres, startPostgres } from '../servers/postgres.ts'
+
+const EXAMPLE = new URL('../../docs/examples/replicas/nginx.conf', import.meta.url)
+const KEY = 'k3y-of-all-servers'
+const CLIENTS = 16
+const SERVERS = 3
+/** How often each server is stopped. */
+const ROUNDS = 6
+
+it('no request fails and nothing is stored twice while three servers behind the nginx of the example restart under load', {
+  timeout: 400_000,
+}, async context => {
+  const { url, restart, bucket, readHistory, accessLog } = await startAll(context)
+  let isOver = false
+  const failures: string[] = []
+  const stored: { sha256: string; link: string }[] = []
+
+  const send = async () => {
+    const content = randomBytes(randomInt(2) ? 200 : 100_000)
+    const headers = { 'X-Upload-Key': KEY, ...(randomInt(2) && { 'Idempotency-Key': randomUUID() }) }
+    try {
+      const answer = await fetch(`${url}/upload`, {
+        ...{ method: 'POST', headers, body: formOf({ 'a.bin': content }) },
+      })
+      const text = await answer.text()
+      if (answer.status === 200)
+        stored.push({
+          sha256: createHash('sha256').update(content).digest('hex'),
+          link: JSON.parse(text).result[0],
+        })
+      else failures.push(`${answer.status} ${text}`)
+    } catch (error) {
+      failures.push(String((error as Error).cause ?? error))
+    }
+  }
+  const client = async () => {
+    while (!isOver) await send()
+  }
+  const clients = Array.from({ length: CLIENTS }, client)
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let n = 0; n < SERVERS; n++) {
+      await sleep(randomInt(300))
+      await restart(n)
+    }
+  }
+  isOver = true
+  await Promise.all(clients)
+
+  expect(failures).toEqual([])
+  expect(stored.length).toBeGreaterThan(100)
+  // Each server was used, or the restarts would prove nothing.
+  expect(new Set((await accessLog()).match(/127\.0\.0\.1:\d+/g)).size).toBe(SERVERS)
+  const history = await readHistory()
+  expect(history).toHaveLength(stored.length)
+  const links = new Map(history.map(entry => [entry.sha256, entry.url]))
+  for (const { sha256, link } of stored) expect(links.get(sha256)).toBe(link)
+  expect(bucket.puts).toHaveLength(stored.length)
+  const hashes = [...bucket.objects.values()].map(bytes => createHash('sha256').update(bytes).digest('hex'))
+  expect(new Set(hashes)).toEqual(new Set(stored.map(one => one.sha256)))
+})
+
+async function startAll(context: TestContext) {
+  needs(context, 'nginx', 'nginx-light')
+  if ((await findPostgres()) === undefined) missing(context, 'needs PostgreSQL: apt-get install postgresql')
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.stop())
+  const database = await postgres.createDatabase('up')
+  const bucket = await startStubBucket()
+  const first = await findFreePorts(SERVERS + 1)
+  const ports = Array.from({ length: SERVERS }, (_, i) => first + 1 + i)
+  const url = `http://127.0.0.1:${first}`
+  const config = {
+    server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
+    auth: { loopbackExempt: false },
+    database: { driver: 'postgres', url: database },
+    keyTemplate: '{uuid}{extname}',
+    providers: { s3: { shared: bucket.options } },
+  }
+  const servers = await Promise.all(ports.map(port => start(port, config)))
+  const accessLog = await startNginx(url, ports)
+  const readHistory = () => closed(openPostgres(database)).read(db => findFiles(db, { limit: 1_000_000 }))
+  return {
+    ...{ url, bucket, readHistory, accessLog },
+    async restart(n: number) {
+      servers[n]?.process.kill('SIGTERM')
+      expect(await servers[n]?.exit).toBe(0)
+      servers[n] = await start(ports[n] as number, config)
+    },
+  }
+}
+
+/** Resolves when the server is ready. */
+async function start(port: number, config: object): Promise<SpawnedServer> {
+  const home = await makeDirectory()
+  await writeFile(join(home, 'upload-server.json'), JSON.stringify(config))
+  const server = runServer(['--strict-port', '--port', String(port)], home)
+  onTestFinished(async () => {
+    server.process.kill('SIGKILL')
+    await server.exit
+  })
+  const url = await server.url
+  await expect.poll(async () => (await fetch(`${url}/ready`)).status, { timeout: 45_000 }).toBe(200)
+  return server
+}
+
+/** @returns reads the access log */
+async function startNginx(url: string, ports: readonly number[]): Promise<() => Promise<string>> {
+  const directory = await makeDirectory()
+  const log = join(directory, 'access.log')
+  const config = await fill(EXAMPLE, [
+    ['listen 80;', `listen ${new URL(url).host};`],
+    ['/var/log/nginx/access.log', log],
+    ['http://10.77.0.13:9000', url],
+    ['server 10.77.0.11:36677 ', `server 127.0.0.1:${ports[0]} `],
+    [
+      'server 10.77.0.12:36677 max_fails=0;',
+      ports
+        .slice(1)
+        .map(port => `server 127.0.0.1:${port} max_fails=0;`)
+        .join(' '),
+    ],
+  ])
+  await writeNginxConfig(directory, config)
+  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+    port: Number(new URL(url).port),
+  })
+  onTestFinished(daemon.stop)
+  return () => readFile(log, 'utf8')
+}

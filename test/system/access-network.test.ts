@@ -1,0 +1,262 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { expectFailure } from '../helpers/expect-answer.ts'
+import { type Answer, list, post } from '../helpers/form.ts'
+import { startGate } from '../helpers/gate.ts'
+import { needs, needsRoot } from '../helpers/needs.ts'
+import { runProgram } from '../helpers/run-program.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-0f-the-server'
+let count = 0
+
+/** A network of two machines: this one, and one in a namespace of its own, joined by a cable that nobody else sees. */
+interface Network {
+  readonly here: string
+  readonly there: string
+  /** Gives this machine another address. */
+  addAddress(address: string): void
+  /** Runs curl on the other machine. */
+  curl(...args: string[]): Promise<Answer & { body: string }>
+}
+
+async function makeNetwork(context: TestContext): Promise<Network> {
+  needs(context, 'ip', 'iproute2')
+  needs(context, 'curl', 'curl')
+  needsRoot(context, 'it makes network namespaces')
+  const id = `${process.pid % 60_000}x${count++}`
+  const [space, cable, plug] = [`upload-${id}`, `ua${id}`, `ub${id}`]
+  const block = 256 * (process.pid % 256) + 4 * (count % 64)
+  const [here, there] = [1, 2].map(host => `10.213.${block >> 8}.${(block & 255) + host}`) as [string, string]
+  const ip = (...args: string[]) => void execFileSync('ip', args, { stdio: 'pipe' })
+  ip('netns', 'add', space)
+  context.onTestFinished(() => {
+    ip('netns', 'del', space)
+    // The cable goes with the namespace, but only a moment later.
+    try {
+      ip('link', 'del', cable)
+    } catch {}
+  })
+  ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', plug, 'netns', space)
+  ip('addr', 'add', `${here}/30`, 'dev', cable)
+  ip('link', 'set', cable, 'up')
+  ip('-n', space, 'addr', 'add', `${there}/30`, 'dev', plug)
+  ip('-n', space, 'link', 'set', plug, 'up')
+  ip('-n', space, 'link', 'set', 'lo', 'up')
+  return {
+    here,
+    there,
+    addAddress: address =>
+      ip('addr', 'add', address, 'dev', cable, ...(address.includes(':') ? ['nodad'] : [])),
+    async curl(...args) {
+      const inside = ['netns', 'exec', space, 'curl', '-q', '-sS', '-i', '--max-time', '20', '--noproxy', '*']
+      const { stdout, stderr } = await runProgram('ip', [...inside, ...args])
+      const [head = '', body = ''] = stdout.split(/\r\n\r\n(.*)/s)
+      if (head === '') throw new Error(stderr)
+      const [line = '', ...lines] = head.split('\r\n')
+      const headers = new Headers(lines.map(field => field.split(/: (.*)/, 2) as [string, string]))
+      const json = body.startsWith('{') ? (JSON.parse(body) as Answer) : ({} as Answer)
+      return { ...json, body, headers, status: Number(line.split(' ')[1]) }
+    },
+  }
+}
+
+/** A server on all addresses, and how the other machine reaches it. */
+async function serve(context: TestContext, server: object = {}, more: object = {}) {
+  const network = await makeNetwork(context)
+  const app = await startApp({ config: { server: { host: '0.0.0.0', ...server }, ...more } })
+  return { app, network, url: `http://${network.here}:${new URL(app.url).port}` }
+}
+
+async function writePicture(app: TestApp): Promise<string> {
+  const path = join(app.directory, 'a.txt')
+  await writeFile(path, 'hello')
+  return path
+}
+
+const form = (path: string) => ['-F', `file=@${path}`]
+const json = (...entries: string[]) => ['-d', JSON.stringify({ list: entries })]
+
+describe('a caller from another machine', () => {
+  it('is refused without the key and with a wrong one', async context => {
+    const { app, network, url } = await serve(context, { key: KEY })
+    const path = await writePicture(app)
+    const wrong = ['', '-HX-Upload-Key: wrong', '-HAuthorization: Bearer wrong', '-HX-PicGo-Secret: wrong']
+    for (const header of wrong) {
+      const answer = await network.curl(...form(path), ...(header ? [header] : []), `${url}/upload`)
+      expectFailure(answer, 401, 'unauthorized')
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    }
+    expect(app.log.at(-1)).toMatchObject({ res: { status: 401 } })
+  })
+
+  it.for([
+    ['?key=', [], `?key=${KEY}`],
+    ['?secret=', [], `?secret=${KEY}`],
+    ['Bearer', [`-HAuthorization: Bearer ${KEY}`], ''],
+    ['raw Authorization', [`-HAuthorization: ${KEY}`], ''],
+    ['X-Upload-Key', [`-HX-Upload-Key: ${KEY}`], ''],
+    ['X-PicGo-Secret', [`-HX-PicGo-Secret: ${KEY}`], ''],
+  ] as const)(
+    'uploads with the key as %s, and gets a link that it can fetch',
+    async ([, headers, query], context) => {
+      const { app, network, url } = await serve(context, { key: KEY })
+      const answer = await network.curl(...form(await writePicture(app)), ...headers, `${url}/upload${query}`)
+      expect(answer).toMatchObject({ status: 200, success: true })
+      expect(answer.result[0]).toMatch(`${url}/files/`)
+      expect(await network.curl(answer.result[0]!)).toMatchObject({ status: 200, body: 'hello' })
+      expect(app.log.find(line => line['caller'])).toMatchObject({
+        caller: 'server',
+        admittedBy: 'key',
+        address: network.there,
+      })
+    },
+  )
+
+  it('is refused where there is no key, with what to do', async context => {
+    const { app, network, url } = await serve(context)
+    const answer = await network.curl(...form(await writePicture(app)), `${url}/upload?key=`)
+    expectFailure(answer, 401, 'unauthorized')
+    expect(answer.message).toContain('server.key')
+  })
+
+  it('is not taken for a local one by what it says', async context => {
+    const { app, network, url } = await serve(context, { key: KEY, trustProxy: ['uniquelocal'] })
+    const path = await writePicture(app)
+    for (const header of [
+      'Host: localhost',
+      'Host: 127.0.0.1',
+      'X-Forwarded-For: 127.0.0.1',
+      'Origin: app://obsidian.md',
+    ])
+      expectFailure(await network.curl(...form(path), '-H', header, `${url}/upload`), 401, 'unauthorized')
+  })
+
+  it('hears the heartbeat and sees the usage page without the key', async context => {
+    const { network, url } = await serve(context, { key: KEY })
+    expect(await network.curl(`${url}/heartbeat`)).toMatchObject({
+      status: 200,
+      body: '{"success":true,"result":"alive"}',
+    })
+    expect(await network.curl('-X', 'POST', `${url}/heartbeat`)).toMatchObject({ status: 200 })
+    expect((await network.curl(`${url}/`)).body).toContain(`${url}/upload`)
+  })
+
+  it('may name no path, no clipboard and no address behind the server', async context => {
+    const { app, network, url } = await serve(context, { key: KEY })
+    const gate = await startGate()
+    gate.open()
+    const path = await writePicture(app)
+    const port = new URL(app.url).port
+    const forbidden: [string, string[]][] = [
+      ['path', json(path)],
+      ['path', json(`file://${path}`)],
+      ['path', json('/etc/passwd')],
+      ['path', json('/does/not/exist')],
+      ['clipboard', ['-d', '{}']],
+      ['clipboard', ['-X', 'POST']],
+      ['loopback', json(gate.url)],
+      ['loopback', json(gate.url.replace('127.0.0.1', 'localhost'))],
+      ['loopback', json(gate.url.replace('127.0.0.1', '2130706433'))],
+      ['loopback', json(gate.url.replace('127.0.0.1', '[::ffff:127.0.0.1]'))],
+      ['any address', json(gate.url.replace('127.0.0.1', '0.0.0.0'))],
+      ['the cable', json(`http://${network.here}:${port}/heartbeat`)],
+      ['the caller itself', json(`http://${network.there}:1/`)],
+    ]
+    for (const [what, body] of forbidden) {
+      const answer = await network.curl(...body, `${url}/upload?key=${KEY}`)
+      expect(answer.body, what).not.toContain('root:')
+      expectFailure(answer, 403, 'source_forbidden')
+      expect(answer).not.toHaveProperty('result')
+    }
+    const data = await network.curl(...json('data:,hello'), `${url}/upload?key=${KEY}`)
+    expect(data.status).toBe(200)
+  })
+
+  it('may name paths below sources.path.roots, and addresses when sources.url.allowPrivate is set', async context => {
+    const gate = await startGate()
+    gate.open()
+    const directory = await makeDirectory()
+    const root = join(directory, 'shared')
+    await mkdir(root)
+    await writeFile(join(root, 'a.txt'), 'hello')
+    const sources = { path: { roots: [root] }, url: { allowPrivate: true } }
+    const { network, url } = await serve(context, { key: KEY }, { sources })
+    const inside = await network.curl(...json(join(root, 'a.txt'), gate.url), `${url}/upload?key=${KEY}`)
+    expect(inside).toMatchObject({ status: 200, items: [{ size: 5 }, { size: 8 }] })
+    for (const path of [join(root, '../upload-server.json'), '/etc/passwd', '/nowhere'])
+      expectFailure(await network.curl(...json(path), `${url}/upload?key=${KEY}`), 403, 'source_forbidden')
+  })
+
+  it('needs no key where everybody may upload, and may name no more', async context => {
+    const { app, network, url } = await serve(context, {}, { auth: { anonymous: true } })
+    const path = await writePicture(app)
+    expect(await network.curl(...form(path), `${url}/upload`)).toMatchObject({ status: 200, success: true })
+    expect(app.log.find(line => line['caller'])).toMatchObject({
+      caller: 'anonymous',
+      admittedBy: 'anonymous',
+    })
+    expectFailure(await network.curl(...json(path), `${url}/upload`), 403, 'source_forbidden')
+    expectFailure(await network.curl('-d', '{}', `${url}/upload`), 403, 'source_forbidden')
+  })
+
+  it('waits after too many wrong keys, and nobody else has to', async context => {
+    const { app, network, url } = await serve(context, { key: KEY }, { auth: { maxFailures: 3 } })
+    const path = await writePicture(app)
+    for (let i = 0; i < 3; i++)
+      expectFailure(await network.curl(...form(path), `${url}/upload?key=wrong-${i}`), 401, 'unauthorized')
+    for (const key of ['wrong', KEY]) {
+      const answer = await network.curl(...form(path), `${url}/upload?key=${key}`)
+      expectFailure(answer, 429, 'rate_limited')
+      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+    }
+    expect(await network.curl(`${url}/heartbeat`)).toMatchObject({ status: 200 })
+    const local = await fetch(`${app.url}/upload`, { method: 'POST', body: '{"list":["data:,hello"]}' })
+    expect(local.status).toBe(200)
+    expect(app.rawLog()).not.toMatch(/wrong-\d/)
+  })
+
+  it('gets a preflight answered for every origin', async context => {
+    const { network, url } = await serve(context, { key: KEY })
+    const answer = await network.curl(
+      ...[
+        '-X',
+        'OPTIONS',
+        '-H',
+        'Origin: https://page.example',
+        '-H',
+        'Access-Control-Request-Headers: x-upload-key',
+      ],
+      `${url}/upload`,
+    )
+    expect(answer.status).toBe(204)
+    expect(answer.headers.get('access-control-allow-headers')).toContain('x-upload-key')
+  })
+})
+
+it('a server on the loopback address is not reached from another machine', async context => {
+  const network = await makeNetwork(context)
+  const app = await startApp()
+  await expect(network.curl(`http://${network.here}:${new URL(app.url).port}/heartbeat`)).rejects.toThrow(
+    /onnect/,
+  )
+})
+
+it('attack: a caller with a key has the server fetch from its own public addresses', async context => {
+  const { app, network } = await serve(context, { key: KEY, host: '::' })
+  const [one, other] = [process.pid % 250, count % 250]
+  const hosts = [`44.128.${one}.${other}`, `[2a0f:ffff:${one}::${other}]`]
+  for (const host of hosts) network.addAddress(host.replace(/[[\]]/g, ''))
+  const { port } = new URL(app.url)
+  const entries = hosts.map(host => `http://${host}:${port}/heartbeat`)
+  const upload = (headers: Record<string, string>) =>
+    post(`${app.url}/upload`, { ...list(...entries), headers })
+  const key = { 'X-Upload-Key': KEY }
+  const refused = await upload({ ...key, 'X-Forwarded-For': '203.0.113.9' })
+  expectFailure(refused, 403, 'source_forbidden')
+  expect(refused.errors.map(error => error.code)).toEqual(hosts.map(() => 'source_forbidden'))
+  expect((await upload({})).result).toHaveLength(2) // a program of this machine reaches them by itself
+})

@@ -1,0 +1,143 @@
+import { chmod, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { needs } from '../../helpers/needs.ts'
+import { runOnTerminal } from '../../helpers/pty.ts'
+import { BIN } from '../../helpers/spawn-server.ts'
+
+const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']
+
+const ask = (cwd: string, steps: [wanted: string, answer: string][], args: string[] = []) =>
+  runOnTerminal(
+    ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'init', '-c', 'x.json', ...args],
+    steps,
+    cwd,
+  )
+
+describe('init --add', () => {
+  const OLD =
+    '{\n\t// mine\n\t"providers": {\n\t\t"local": { "a": { "directory": "a", "serve": true } } // the first\n\t},\n\t"server": { "port": 1 },\n}\n'
+  const place = async (text = OLD) => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'real.json'), text, { mode: 0o640 })
+    await chmod(join(cwd, 'real.json'), 0o640)
+    await symlink('real.json', join(cwd, 'x.json'))
+    return cwd
+  }
+  it('asks for the destination alone, and for a name if the first one is in use', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await place()
+    const { exitCode, stdout } = await ask(
+      cwd,
+      [
+        ['Where should files be stored?', '\r'],
+        ['name: Name of the new destination. local/a exists already.', 'b\r'],
+        ['Set more options?', '\r'],
+      ],
+      ['--add', '--name', 'a', ...LOCAL],
+    )
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(stdout).not.toContain('Who uploads')
+    expect(await readFile(join(cwd, 'real.json'), 'utf8')).toContain('"b": {')
+  })
+})
+
+describe('init', () => {
+  it('asks for destination, options and clients, and keeps the other answers when one was wrong', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'file'), 'instead of a folder')
+    const { exitCode, stdout } = await ask(cwd, [
+      ['Where should files be stored?', 'folder'],
+      ['2 matches', '\r'],
+      ['directory: ', '\u0015\r'],
+      ['A value is required.', 'file/below\r'],
+      ['Set more options?', '\r'],
+      ['Who uploads', '\u001b[B\r'],
+      ['host: ', '\r'],
+      ['port: ', '\u001538080\r'],
+      ['publicUrl: ', '\u0015http://192.0.2.7:38080/\r'],
+      ['How should stored files be named', '\u001b[B\r'],
+      ['What do you want to do?', '\r'],
+      ['Which option?', '\r'],
+      ['directory: Folder', `\u0015 "${join(cwd, 'my pictures')}" \r`],
+    ])
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(stdout).toContain('FAILED  local/Default')
+    expect(stdout).toContain('ok      local/Default: stored, read in its folder')
+    expect(stdout).toContain('upload-server --config x.json')
+    const output = stdout.replaceAll('\r', '')
+    // An editor runs it in another folder.
+    expect(output).toMatch(/Typora +In Preferences.*\n +upload-server upload --config \/\S+\/x\.json\n/)
+    expect(output).toContain('http://127.0.0.1:38080/upload\n')
+    expect(output).toContain('"piclist.uploadAPIUrl": "http://127.0.0.1:38080/upload?status=200"\n')
+    expect(output).toContain('Remote     http://192.0.2.7:38080/upload?key=KEY\n')
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      server: {
+        host: '0.0.0.0',
+        port: 38080,
+        publicUrl: 'http://192.0.2.7:38080/',
+        key: expect.stringMatching(/^[\w-]{32}$/),
+      },
+      keyTemplate: '{path}/{filename}-{sha256-8}{extname}',
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'my pictures'), serve: true } } },
+    })
+  })
+
+  it('asks until the provider accepts the options', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const { exitCode, stdout } = await ask(
+      cwd,
+      [
+        ['sxcu: ', '\r'],
+        ['url: ', '\r'],
+        ['Set more options?', '\r'],
+        ['Set "url", or set', ''],
+        ['Which option?', '\r'],
+        ['url: URL', 'http://127.0.0.1:9/\r'],
+        ['Who uploads', '\r'],
+        ['port: ', '\r'],
+        ['How should stored files be named', '\r'],
+        ['What do you want to do?', '\u001b[B\u001b[B\r'],
+      ],
+      ['--provider', 'http'],
+    )
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      default: 'http/Default',
+      providers: { http: { Default: { url: 'http://127.0.0.1:9/' } } },
+    })
+  })
+
+  it('can be answered with Enter alone', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const { exitCode } = await ask(cwd, [
+      ['Where should files be stored?', '\r'],
+      ['directory: ', '\r'],
+      ['Set more options?', '\r'],
+      ['Who uploads', '\r'],
+      ['port: ', '\r'],
+      ['How should stored files be named', '\r'],
+    ])
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'upload-server/files'), serve: true } } },
+    })
+  })
+
+  it('saves nothing after Ctrl-C', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const { exitCode, stdout } = await ask(cwd, [['Where should files be stored?', '\u0003']])
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 1,
+      stdout: expect.stringContaining('Nothing was saved.'),
+    })
+    expect(await readdir(cwd)).toEqual([])
+  })
+})

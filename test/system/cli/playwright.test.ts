@@ -1,0 +1,127 @@
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { findFreePorts } from '../../helpers/free-port.ts'
+import { needs } from '../../helpers/needs.ts'
+import { makePicture } from '../../helpers/picture.ts'
+import { runProgram } from '../../helpers/run-program.ts'
+import { spawnServer } from '../../helpers/spawn-server.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** Runs Playwright's own runner over a project that has both packages installed. */
+async function runTests(
+  tests: string,
+  options: object,
+  files: Record<string, string | Buffer> = {},
+  retries = 1,
+) {
+  const cwd = await makeDirectory()
+  await mkdir(join(cwd, 'node_modules'))
+  await symlink(join(ROOT, 'node_modules', '@playwright'), join(cwd, 'node_modules', '@playwright'))
+  await symlink(ROOT, join(cwd, 'node_modules', 'upload-server'))
+  const reporters = [['line'], ['upload-server/playwright', { summary: join(cwd, 'summary.md'), ...options }]]
+  const all = {
+    'package.json': '{ "type": "module" }',
+    'playwright.config.js': `export default {
+      retries: ${retries}, workers: 1,
+      use: { screenshot: 'only-on-failure', launchOptions: { executablePath: '/usr/bin/chromium-headless-shell', args: ['--no-sandbox'] } },
+      reporter: ${JSON.stringify(reporters)},
+    }`,
+    'login.spec.js': `import { test, expect } from '@playwright/test'\n${tests}`,
+    ...files,
+  }
+  for (const [name, content] of Object.entries(all)) await writeFile(join(cwd, name), content)
+  const program = join(ROOT, 'node_modules', '@playwright', 'test', 'cli.js')
+  const { exitCode, stdout } = await runProgram(process.execPath, [program, 'test'], { cwd })
+  const summary = await readFile(join(cwd, 'summary.md'), 'utf8').catch(() => '')
+  return { exitCode, stdout, summary, links: stdout.match(/https?:\/\/\S+/g) ?? [] }
+}
+
+async function startServer() {
+  const directory = await makeDirectory()
+  const providers = { local: { Default: { directory: 'files', serve: true } } }
+  const config = { server: { port: 0, key: 'of-the-job' }, auth: { loopbackExempt: false }, providers }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+  return (await spawnServer([], { directory })).url
+}
+
+const fetchBytes = async (url: string) => Buffer.from(await (await fetch(url)).arrayBuffer())
+
+it('uploads what failed tests have attached, each attempt, and nothing of others', {
+  timeout: 60_000,
+}, async () => {
+  const server = await startServer()
+  const picture = makePicture()
+  const { exitCode, stdout, summary, links } = await runTests(
+    `
+test('says <b>no</b> | to a *wrong* password', async ({}, info) => {
+  await info.attach('the page', { path: 'page.png' })
+  await info.attach('of memory', { body: 'GIF89a' + info.retry, contentType: 'image/gif' })
+  await info.attach('cookies', { body: 'secret', contentType: 'text/plain' })
+  expect(1).toBe(2)
+})
+test('passes', async ({}, info) => { await info.attach('ok', { body: 'GIF89a', contentType: 'image/gif' }) })
+test('fails as it should', async ({}, info) => {
+  test.fail()
+  await info.attach('ok', { body: 'GIF89a', contentType: 'image/gif' })
+  expect(1).toBe(2)
+})`,
+    { server, key: 'of-the-job' },
+    { 'page.png': picture },
+  )
+  expect(exitCode).toBe(1)
+  expect(stdout).toContain('Attachments: 4 of 4 uploaded')
+  expect(stdout).toContain('login.spec.js › says <b>no</b> | to a *wrong* password (retry 1)\n')
+  expect(links).toHaveLength(4)
+  const stored = await Promise.all(links.map(fetchBytes))
+  expect(stored.map(String)).toEqual([picture.toString(), 'GIF89a0', picture.toString(), 'GIF89a1'])
+  expect(new URL(links[0] ?? '').pathname).toMatch(/says-b-no-b-to-a-wrong-password-the-page-\w+\.png$/)
+  expect(summary).toContain(
+    '### <code>login.spec.js &#x203a; says &#x3c;b&#x3e;no&#x3c;/b&#x3e; &#x7c; to a &#x2a;wrong&#x2a; password</code>\n',
+  )
+  expect(summary).toContain(`![of memory](${links[1]})`)
+})
+
+it('uploads the picture that a browser took of a failed test', async context => {
+  needs(context, 'chromium-headless-shell', 'chromium-headless-shell')
+  const server = await startServer()
+  const { stdout, links } = await runTests(
+    `test('shows', async ({ page }) => { await page.setContent('<h1>hello</h1>'); expect(1).toBe(2) })`,
+    { server, key: 'of-the-job' },
+    {},
+    0,
+  )
+  expect(stdout).toContain('Attachments: 1 of 1 uploaded')
+  const [first] = await Promise.all(links.map(fetchBytes))
+  expect(first?.subarray(0, 4).toString('latin1')).toBe('\x89PNG')
+})
+
+it('says why nothing was uploaded, and fails the run where that is wanted', async () => {
+  const server = `http://127.0.0.1:${await findFreePorts()}`
+  const test = `test('x', async ({}, info) => { await info.attach('a', { body: 'GIF89a', contentType: 'image/gif' }) })`
+  const { exitCode, stdout, summary } = await runTests(test, { server, tests: 'all', required: true })
+  expect(stdout).toContain('Attachments: 0 of 1 uploaded')
+  expect(stdout).toContain('it refuses connections')
+  expect(summary).toContain('- ❌ a: ')
+  expect(exitCode).toBe(1)
+})
+
+it('uploads without a server by the configuration in "config"', async () => {
+  const directory = await makeDirectory()
+  const config = join(directory, 'here.json')
+  const providers = {
+    local: { Default: { directory: join(directory, 'files'), urlPrefix: 'https://img.example' } },
+  }
+  await writeFile(config, JSON.stringify({ providers }))
+  const test = `test('x', async ({}, info) => {
+    for (let i = 0; i < 90; i++) await info.attach('a' + i, { body: 'GIF89a' + i, contentType: 'image/gif' })
+  })`
+  const { stdout, links } = await runTests(test, { config, tests: 'all', path: 'shots' }, {}, 0)
+  expect(stdout).toContain('Attachments: 90 of 90 uploaded')
+  expect(new Set(links).size).toBe(90)
+  const stored = await readdir(join(directory, 'files'), { recursive: true })
+  expect(stored.filter(name => name.endsWith('.gif'))).toHaveLength(90)
+})

@@ -1,0 +1,630 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { UploadError } from '../../../src/errors.ts'
+import { type Fault, type FaultProxy, startFaultProxy } from '../../../src/provider-tests/fault-proxy.ts'
+import { defineProvider, type Target } from '../../../src/providers/contract.ts'
+import { s3 } from '../../../src/providers/s3/index.ts'
+import type { Destination } from '../../../src/uploader/destinations.ts'
+import { openDestinations } from '../../../src/uploader/open.ts'
+import { deliverObject } from '../../helpers/deliver-object.ts'
+import { createLoopbackAgents } from '../../helpers/loopback-agents.ts'
+import { hasAll, type Needs, needs, needsAll } from '../../helpers/needs.ts'
+import { measureGrowth } from '../../helpers/peak-memory.ts'
+import {
+  describeProvider,
+  interruptedObject,
+  largeObject,
+  objectOf,
+  stallingObject,
+  tearingObject,
+} from '../../helpers/provider-contract.ts'
+import { createS3Contract } from '../../helpers/s3-contract.ts'
+import { openLoopbackS3 } from '../../helpers/s3-target.ts'
+import { share } from '../../helpers/share.ts'
+import { RADOSGW_NEEDS, type Radosgw, startRadosgw } from '../../servers/radosgw.ts'
+import { SWIFT_NEEDS, type Swift, startSwift } from '../../servers/swift.ts'
+
+const MIB = 1024 * 1024
+const NO_UPLOAD = { status: 404, body: '<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>' }
+const never = () => new AbortController().signal
+
+const shareRadosgw = share(startRadosgw, rgw => rgw.close())
+const shareSwift = share(startSwift, swift => swift.close())
+
+describeProvider(
+  's3 at Ceph',
+  async () => {
+    const rgw = await shareRadosgw()
+    await rgw.createBucket('contract')
+    const contract = await createS3Contract(s3, rgw, (endpoint, keys) => ({
+      endpoint,
+      bucket: 'contract',
+      urlPrefix: `${rgw.url}/contract`,
+      ...keys,
+    }))
+    return { ...contract, largeBytes: 64 * MIB }
+  },
+  RADOSGW_NEEDS,
+)
+describeProvider(
+  's3 at OpenStack Swift',
+  async () => {
+    const swift = await shareSwift()
+    await swift.createBucket('contract')
+    return createS3Contract(s3, swift, (endpoint, keys) => ({
+      endpoint,
+      bucket: 'contract',
+      urlPrefix: swift.publicUrl('contract'),
+      ...keys,
+    }))
+  },
+  SWIFT_NEEDS,
+)
+
+/** Reports the first program that is missing, in every test of a group. */
+function requirePrograms(list: Needs): void {
+  beforeEach(context => needsAll(context, list))
+}
+
+async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
+  const error = await promise?.then(
+    () => expect.fail('this should have failed'),
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(UploadError)
+  expect((error as UploadError).message).not.toMatch(/https?:\/\//)
+  return error as UploadError
+}
+
+function closeAfterTest(target: Target): Target {
+  onTestFinished(() => target.close?.())
+  return target
+}
+
+/** A destination as the server makes it, so that deliver can be used. */
+async function toDestination(target: Target): Promise<Destination> {
+  const provider = defineProvider({ type: 's3', config: s3.config, open: () => target })
+  const [destination] = await openDestinations(
+    [{ type: 's3', name: 'Default', provider, options: {}, common: { onConflict: 'replace' } as never }],
+    '{filename}',
+    () => {},
+  )
+  return destination as Destination
+}
+
+describe('s3 at Ceph', () => {
+  let rgw: Radosgw
+  let options: Record<string, unknown>
+  requirePrograms(RADOSGW_NEEDS)
+  beforeAll(async () => {
+    if (!hasAll(RADOSGW_NEEDS)) return
+    rgw = await shareRadosgw()
+    await rgw.createBucket('pictures')
+    await rgw.createBucket('private', { isPrivate: true })
+    options = { endpoint: rgw.url, bucket: 'pictures', urlPrefix: `${rgw.url}/pictures`, ...rgw.owner }
+  })
+
+  const open = (more: Record<string, unknown> = {}) => closeAfterTest(openLoopbackS3({ ...options, ...more }))
+
+  /** A proxy in front of the gateway, and options that lead there. */
+  async function breakWith(
+    decide: (request: { line: string; index: number }) => Fault | undefined,
+  ): Promise<FaultProxy & { through: Record<string, unknown> }> {
+    const proxy = await startFaultProxy(rgw.port, decide)
+    onTestFinished(() => proxy.close())
+    return { ...proxy, through: { endpoint: `http://127.0.0.1:${proxy.port}` } }
+  }
+
+  it('keeps type, Cache-Control and Content-Disposition, of objects in parts, too', async () => {
+    const target = open({ multipartThreshold: 5 * MIB, contentDisposition: 'attachment' })
+    for (const size of [10, 11 * MIB]) {
+      await target.put(objectOf('head.png', Buffer.alloc(size), 'image/png'), never())
+      expect(await rgw.admin.head('pictures', 'head.png')).toMatchObject({
+        'content-type': 'image/png',
+        'content-length': String(size),
+        'cache-control': 'public, max-age=86400',
+        'content-disposition': 'attachment',
+      })
+    }
+  })
+
+  it('names the bucket in the host, with and without TLS', async () => {
+    const { caFile, port, tlsPort } = rgw
+    const { readFile } = await import('node:fs/promises')
+    const agents = createLoopbackAgents({ ca: await readFile(caFile, 'utf8') })
+    for (const endpoint of [`http://s3.localhost:${port}`, `https://s3.localhost:${tlsPort}`]) {
+      const virtual = { ...options, endpoint, addressingStyle: 'virtual' }
+      const target = closeAfterTest(openLoopbackS3(virtual, agents))
+      const bytes = randomBytes(3 * MIB)
+      await target.put(objectOf('virtual.bin', bytes), never())
+      expect((await rgw.admin.read('pictures', 'virtual.bin')).equals(bytes)).toBe(true)
+    }
+  })
+
+  it('trusts a certificate it is given, and no other', async () => {
+    const { tlsUrl, caFile } = rgw
+    const warnings: string[] = []
+    const openTls = async (more: Record<string, unknown>) => {
+      const config = s3.config.parse({ ...options, endpoint: tlsUrl })
+      const warn = (text: string) => warnings.push(text)
+      return closeAfterTest(await s3.open(config, { name: 'Default', warn, ...more }))
+    }
+    const large = objectOf('tls.bin', randomBytes(5 * MIB))
+    await (await openTls({ caFile })).put(large, never())
+    expect(warnings).toEqual([])
+    const refused = await failureOf((await openTls({})).put(large, never()))
+    expect(refused.message).toMatch(
+      /is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)\. Set "caFile" if it is issued by your own CA/,
+    )
+    expect(refused.retryable).toBe(false)
+    await (await openTls({ insecureTls: true })).put(large, never())
+    expect(warnings).toEqual([expect.stringContaining('"insecureTls" disables certificate verification')])
+    const missing = await failureOf((await openTls({ caFile: '/nowhere/ca.pem' })).put(large, never()))
+    expect(missing.message).toContain('"caFile" cannot be read (ENOENT)')
+  })
+
+  it('says when the certificate is for another name, or when there is no TLS at all', async () => {
+    const { readFile } = await import('node:fs/promises')
+    const agents = createLoopbackAgents({ ca: await readFile(rgw.caFile, 'utf8') })
+    const other = {
+      ...options,
+      endpoint: `https://s3.example.com:${rgw.tlsPort}`,
+      addressingStyle: 'virtual',
+    }
+    const named = closeAfterTest(openLoopbackS3(other, agents))
+    const error = await failureOf(named.put(objectOf('a', Buffer.of(1)), never()))
+    expect(error.message).toMatch(
+      /the certificate of pictures\.s3\.example\.com:\d+ is for another hostname\. Check "endpoint", or set "addressingStyle" to "path"/,
+    )
+    const plain = open({ endpoint: `https://127.0.0.1:${rgw.port}` })
+    const noTls = await failureOf(plain.put(objectOf('a', Buffer.of(1)), never()))
+    expect(noTls.message).toContain('the TLS handshake failed (EPROTO). Use http instead of https')
+  })
+
+  it('opens a private bucket with a signed URL, and only with that', async () => {
+    const target = open({
+      bucket: 'private',
+      linkType: 'presigned',
+      urlPrefix: undefined,
+      presignedFor: '1h',
+    })
+    for (const key of ["it's (1) *.png", 'ü/日本.png']) {
+      const { url } = await target.put(objectOf(key, Buffer.from('private'), 'image/png'), never())
+      expect(new URL(url).href).toBe(url)
+      expect(url).not.toMatch(/[\s"'<>()*]/)
+      expect(new URL(url).searchParams.get('X-Amz-Expires')).toBe('3600')
+      expect(await (await fetch(url)).text()).toBe('private')
+      const { origin, pathname } = new URL(url)
+      expect((await fetch(origin + pathname)).status).toBe(403)
+      expect((await fetch(url.replace('Expires=3600', 'Expires=7200'))).status).toBe(403)
+    }
+  })
+
+  it('lets visitors in by ACL when it is told to', async () => {
+    const privately = { bucket: 'private', urlPrefix: `${rgw.url}/private` }
+    const closed = await open(privately).put(objectOf('closed.txt', Buffer.from('x')), never())
+    expect((await fetch(closed.url)).status).toBe(403)
+    const target = open({ ...privately, acl: 'public-read', multipartThreshold: 5 * MIB })
+    for (const size of [1, 6 * MIB]) {
+      const { url } = await target.put(objectOf('open.txt', Buffer.alloc(size)), never())
+      expect((await fetch(url)).status).toBe(200)
+    }
+  })
+
+  it('leaves nothing behind when it is checked', async () => {
+    const target = open({ path: 'probe/here' })
+    await target.check?.(never())
+    expect(await rgw.admin.listUploads('pictures')).toEqual([])
+    expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('probe/'))).toEqual([])
+  })
+
+  it('leaves nothing behind when it may not abort, and does not say that there are no uploads in parts', async () => {
+    for (const status of [405, 403]) {
+      const answer = { status, body: '<Error><Code>AccessDenied</Code><Message>x</Message></Error>' }
+      const proxy = await breakWith(({ line }) =>
+        line.startsWith('DELETE') && line.includes('uploadId=') ? answer : undefined,
+      )
+      const error = await failureOf(open({ ...proxy.through, path: 'stuck' }).check?.(never()))
+      if (status === 403) expect(error.message).toContain('Allow s3:AbortMultipartUpload on the bucket')
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+      expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('stuck/'))).toEqual([])
+    }
+  })
+
+  it('aborts its test upload again when the first time failed', async () => {
+    let failures = 0
+    const proxy = await breakWith(({ line }) =>
+      line.startsWith('DELETE') && failures++ === 0 ? { status: 503 } : undefined,
+    )
+    await open(proxy.through).check?.(never())
+    expect(await rgw.admin.listUploads('pictures')).toEqual([])
+  })
+
+  it('checks what a put needs, and no more', async () => {
+    const Statement = [
+      { Effect: 'Allow', Principal: '*', Action: 's3:PutObject', Resource: 'arn:aws:s3:::writable/*' },
+      {
+        Effect: 'Allow',
+        Principal: '*',
+        Action: 's3:AbortMultipartUpload',
+        Resource: 'arn:aws:s3:::writable/*',
+      },
+    ]
+    await rgw.admin.send('PUT', '/writable')
+    await rgw.admin.send('PUT', '/writable?policy=', JSON.stringify({ Version: '2012-10-17', Statement }))
+    const target = open({ bucket: 'writable', ...rgw.stranger })
+    await target.check?.(never())
+    await target.put(objectOf('a.png', Buffer.of(1)), never())
+    await open({ bucket: 'writable' }).put(objectOf('b.png', Buffer.of(1)), never())
+    const error = await failureOf(target.exists?.('b.png', never()))
+    expect(error.message).toContain('s3:GetObject and s3:ListBucket')
+    expect((await failureOf(target.remove?.('b.png', never()))).message).toContain('s3:DeleteObject')
+  })
+
+  it.each<[string, Record<string, unknown>, RegExp]>([
+    [
+      'a wrong secret',
+      { secretAccessKey: 'wrong' },
+      /the signature does not match\. Check "secretAccessKey"/,
+    ],
+    ['an unknown key', { accessKeyId: 'nobody' }, /unknown access key ID\. Check "accessKeyId"/],
+    ['a bucket that is not there', { bucket: 'nope' }, /the bucket "nope" does not exist\. Check "bucket"/],
+    ['an unknown storage class', { storageClass: 'NOPE' }, /the service may not support "storageClass"/],
+  ])('says that %s is the reason, and does not try again', async (_, more, words) => {
+    const target = open({ ...more, multipartThreshold: 5 * MIB })
+    const puts = [10, 4 * MIB, 6 * MIB].map(size => objectOf('a.bin', Buffer.alloc(size)))
+    const tries = [...puts.map(object => () => target.put(object, never())), () => target.check?.(never())]
+    for (const work of tries) {
+      const error = await failureOf(work())
+      expect(error.message).toMatch(words)
+      expect(error.retryable).toBe(false)
+    }
+  })
+
+  it('says that a permission is missing', async () => {
+    const error = await failureOf(open({ ...rgw.stranger }).put(objectOf('a.png', Buffer.of(1)), never()))
+    expect(error.message).toBe(
+      `Could not store "a.png" at s3/Default: access denied. Allow s3:PutObject on the bucket "pictures" (127.0.0.1:${rgw.port} returned 403 AccessDenied).`,
+    )
+  })
+
+  it('says that the quota is used up', async () => {
+    await rgw.setQuota(8 * MIB)
+    onTestFinished(() => rgw.setQuota(-1))
+    const error = await failureOf(open().put(objectOf('a.bin', Buffer.alloc(9 * MIB)), never()))
+    expect(error.message).toContain('no space left, or the quota is exceeded')
+  })
+
+  it('takes keys from the environment when it is given none', async () => {
+    const names = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_EC2_METADATA_DISABLED', 'HOME'] as const
+    const before = names.map(name => [name, process.env[name]] as const)
+    onTestFinished(() => {
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name]
+        else process.env[name] = value
+      }
+    })
+    const home = await mkdtemp(join(tmpdir(), 's3-home-'))
+    onTestFinished(() => rm(home, { recursive: true }))
+    // Without these two the search would go on to look in files and on the network.
+    Object.assign(process.env, { AWS_EC2_METADATA_DISABLED: 'true', HOME: home })
+    const without = { accessKeyId: undefined, secretAccessKey: undefined }
+    const error = await failureOf(open(without).put(objectOf('env.txt', Buffer.of(1)), never()))
+    expect(error.message).toContain(
+      'no credentials found. Set "accessKeyId" and "secretAccessKey", or the variables',
+    )
+    expect(error.retryable).toBe(false)
+    process.env['AWS_ACCESS_KEY_ID'] = rgw.owner.accessKeyId
+    process.env['AWS_SECRET_ACCESS_KEY'] = rgw.owner.secretAccessKey
+    await open(without).put(objectOf('env.txt', Buffer.from('env')), never())
+    expect((await rgw.admin.read('pictures', 'env.txt')).toString()).toBe('env')
+  })
+
+  describe('in parts', () => {
+    const inParts = { multipartThreshold: 5 * MIB, partSize: 5 * MIB }
+
+    it('stores exactly the bytes, from memory and from a file', async () => {
+      const target = open(inParts)
+      const directory = await mkdtemp(join(tmpdir(), 's3-parts-'))
+      onTestFinished(() => rm(directory, { recursive: true }))
+      for (const size of [5 * MIB + 1, 10 * MIB, 23 * MIB + 7]) {
+        const bytes = randomBytes(size)
+        const path = join(directory, String(size))
+        await writeFile(path, bytes)
+        for (const object of [objectOf('m.bin', bytes), objectOf('f.bin', path)]) {
+          await target.put(object, never())
+          expect((await rgw.admin.read('pictures', object.key)).equals(bytes)).toBe(true)
+        }
+      }
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+    })
+
+    it('holds no more than two parts at once', async () => {
+      const target = open(inParts)
+      const object = largeObject('large.bin', 100 * MIB)
+      const before = process.memoryUsage().external
+      let peak = 0
+      const timer = setInterval(() => {
+        peak = Math.max(peak, process.memoryUsage().external - before)
+      }, 2)
+      await target.put(object, never())
+      clearInterval(timer)
+      expect(peak).toBeLessThan(24 * MIB)
+      expect(await rgw.admin.head('pictures', 'large.bin')).toMatchObject({
+        'content-length': String(100 * MIB),
+      })
+    })
+
+    it('needs memory for a part of a file alone, however large it is', {
+      timeout: 60_000,
+    }, async () => {
+      const { url: endpoint } = rgw
+      const options = { endpoint, bucket: 'pictures', urlPrefix: `${endpoint}/pictures`, ...rgw.owner }
+      expect(await measureGrowth('s3', options, 128)).toBeLessThan(64)
+    })
+
+    it('sends a part again that failed transiently, and none of the others', async () => {
+      let faults: (Fault | undefined)[] = [{ status: 503 }, 'reset', { status: 500 }]
+      const proxy = await breakWith(({ line }) =>
+        line.includes('partNumber=2') ? faults.shift() : undefined,
+      )
+      const bytes = randomBytes(16 * MIB)
+      await open({ ...inParts, ...proxy.through }).put(objectOf('again.bin', bytes), never())
+      const parts = proxy.seen.map(line => /partNumber=(\d)/.exec(line)?.[1]).filter(Boolean)
+      expect(parts.sort().join('')).toBe('1222234')
+      expect((await rgw.admin.read('pictures', 'again.bin')).equals(bytes)).toBe(true)
+      faults = []
+    })
+
+    it('stops at a part that is refused, and takes back the others', async () => {
+      const proxy = await breakWith(({ line }) =>
+        line.includes('partNumber=2') ? { status: 403 } : undefined,
+      )
+      const object = objectOf('stop.bin', randomBytes(60 * MIB))
+      const error = await failureOf(open({ ...inParts, ...proxy.through }).put(object, never()))
+      expect(error.retryable).toBe(false)
+      expect(proxy.seen.filter(line => line.includes('partNumber=')).length).toBeLessThan(6)
+      expect(proxy.seen.at(-1)).toMatch(/^DELETE .*uploadId=/)
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+      expect(await rgw.admin.list('pictures')).not.toContain('stop.bin')
+    })
+
+    it('takes back what has arrived when it is aborted, also while the body stalls', async () => {
+      const target = open(inParts)
+      const abort = new AbortController()
+      const object = stallingObject('stalled.bin', () => abort.abort(new Error('enough')))
+      await expect(target.put(object, abort.signal)).rejects.toThrow('enough')
+      await target.close?.()
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+      expect(await rgw.admin.list('pictures')).not.toContain('stalled.bin')
+    })
+
+    it.each([
+      ['breaks off', tearingObject, /its temporary file could not be read on this server \(EIO\)/],
+      [
+        'is too short',
+        (key: string) => interruptedObject(key, 8 * MIB, async () => {}),
+        /it does not have the size that was announced/,
+      ],
+    ])('stores nothing when the body %s', async (_, make, words) => {
+      const object = make('torn.bin')
+      expect((await failureOf(open(inParts).put(object, never()))).message).toMatch(words)
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+      expect(await rgw.admin.list('pictures')).not.toContain('torn.bin')
+    })
+
+    it.each(['lost answer', { status: 502 }] as const)(
+      'looks whether the object is there when its end was answered by %j, and sends no part again',
+      async fault => {
+        const bytes = randomBytes(11 * MIB)
+        await open().put(objectOf('lost.bin', randomBytes(11 * MIB)), never())
+        let completions = 0
+        const proxy = await breakWith(({ line }) => {
+          if (!line.startsWith('POST') || !line.includes('uploadId=')) return undefined
+          // The second is answered as it is where uploads are forgotten once they are complete.
+          if (completions++ === 0) return 'lost answer'
+          return completions === 2 && fault !== 'lost answer' ? fault : NO_UPLOAD
+        })
+        await open({ ...inParts, ...proxy.through }).put(objectOf('lost.bin', bytes), never())
+        expect((await rgw.admin.read('pictures', 'lost.bin')).equals(bytes)).toBe(true)
+        expect(proxy.seen.filter(line => line.includes('partNumber='))).toHaveLength(3)
+      },
+    )
+
+    it('takes no object that was there before for the one whose end was answered by nobody', async () => {
+      await open(inParts).put(objectOf('old.bin', randomBytes(11 * MIB)), never())
+      await sleep(1100) // its time is told in seconds
+      const proxy = await breakWith(({ line }) =>
+        line.startsWith('POST') && line.includes('uploadId=') ? NO_UPLOAD : undefined,
+      )
+      const put = open({ ...inParts, ...proxy.through }).put(
+        objectOf('old.bin', randomBytes(11 * MIB)),
+        never(),
+      )
+      expect(await failureOf(put)).toMatchObject({ retryable: true })
+    })
+
+    it('begins anew when somebody has taken the upload away', async () => {
+      let isGone = false
+      const proxy = await breakWith(({ line }) => {
+        if (!line.startsWith('POST') || !line.includes('uploadId=') || isGone) return undefined
+        isGone = true
+        return { status: 404, body: '<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>' }
+      })
+      const destination = await toDestination(open({ ...inParts, ...proxy.through }))
+      const bytes = randomBytes(11 * MIB)
+      await deliverObject(destination, objectOf('gone.bin', bytes), { timeoutMs: 20_000, retries: 1 })
+      expect((await rgw.admin.read('pictures', 'gone.bin')).equals(bytes)).toBe(true)
+    })
+  })
+
+  it('is usable without uploads in parts, which a check says as a note', async () => {
+    const refusal = { status: 501, body: '<Error><Code>NotImplemented</Code><Message>x</Message></Error>' }
+    for (const answer of [refusal, { status: 405 }, { status: 200, body: '<html>POST? What?</html>' }]) {
+      const proxy = await breakWith(({ line }) => (line.startsWith('POST') ? answer : undefined))
+      const notes: string[] = []
+      const config = s3.config.parse({
+        ...options,
+        ...proxy.through,
+        path: 'noparts',
+        multipartThreshold: 5 * MIB,
+      })
+      const target = closeAfterTest(
+        await s3.open(config, { name: 'Default', warn: note => notes.push(note) }),
+      )
+      await target.check?.(never())
+      expect(notes).toEqual([
+        's3/Default: the service does not support multipart uploads, so files larger than 5242880 bytes can\'t be stored. Increase "multipartThreshold" to send larger files in one request.',
+      ])
+      expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('noparts/'))).toEqual([])
+    }
+  })
+
+  it('holds no parts in memory, however many files are sent at once', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 's3-many-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    const path = join(directory, 'file')
+    await writeFile(path, Buffer.alloc(16 * MIB))
+    const object = objectOf('many.bin', path)
+    // The parts get no answer, so that all are under way.
+    const proxy = await breakWith(({ line }) => (line.includes('partNumber=') ? 'silence' : undefined))
+    const target = open({ ...proxy.through, multipartThreshold: 5 * MIB })
+    const before = process.memoryUsage().arrayBuffers
+    const abort = new AbortController()
+    onTestFinished(() => abort.abort(new Error('enough')))
+    const puts = Array.from({ length: 32 }, (_, i) =>
+      target.put({ ...object, key: `many/${i}.bin` }, abort.signal).catch(() => {}),
+    )
+    await expect
+      .poll(() => proxy.seen.filter(line => line.includes('partNumber=')).length, { timeout: 20_000 })
+      .toBe(64)
+    // 64 parts of 5 MiB, each with two chunks of 256 KiB and what lies before its socket.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(100 * MIB)
+    abort.abort(new Error('enough'))
+    await Promise.all(puts)
+  })
+
+  describe('when the service has trouble', () => {
+    const limits = { timeoutMs: 20_000, retries: 3 }
+
+    it.each([10, 3 * MIB, 12 * MIB])('delivers %i bytes after two 503 and a reset', async size => {
+      const faults: Fault[] = [{ status: 503 }, 'reset', { status: 503, headers: { 'retry-after': '0' } }]
+      const proxy = await breakWith(() => faults.shift())
+      const destination = await toDestination(open({ ...proxy.through, multipartThreshold: 8 * MIB }))
+      const bytes = randomBytes(size)
+      await deliverObject(destination, objectOf('storm.bin', bytes), limits)
+      expect((await rgw.admin.read('pictures', 'storm.bin')).equals(bytes)).toBe(true)
+    })
+
+    it('asks four times in all, and then tells the last answer', async () => {
+      const proxy = await breakWith(() => ({ status: 503, headers: { 'retry-after': '0' } }))
+      const destination = await toDestination(open(proxy.through))
+      const error = await failureOf(deliverObject(destination, objectOf('a.png', Buffer.of(1)), limits))
+      expect(error.message).toContain('returned 503')
+      expect(proxy.seen).toHaveLength(4)
+    })
+
+    it('hears a refusal that comes before the body was sent', async () => {
+      const proxy = await breakWith(() => ({
+        status: 403,
+        headers: { connection: 'close' },
+        body: '<Error><Code>AccessDenied</Code><Message>No.</Message></Error>',
+      }))
+      const target = open({ ...proxy.through, multipartThreshold: 100 * MIB })
+      for (let i = 0; i < 5; i++) {
+        const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(32 * MIB)), never()))
+        expect(error.message).toMatch(/403 AccessDenied|broke off \((?:EPIPE|ECONNRESET)\)/)
+      }
+    })
+
+    it('gives up a silent service at the time limit, and closes the connection', async () => {
+      const proxy = await breakWith(() => 'silence')
+      const target = open(proxy.through)
+      const destination = await toDestination(target)
+      const work = deliverObject(destination, objectOf('a.png', Buffer.alloc(2 * MIB)), {
+        timeoutMs: 300,
+        retries: 0,
+      })
+      expect((await failureOf(work)).code).toBe('destination_timeout')
+      await expect.poll(() => proxy.countConnections()).toBe(0)
+    })
+
+    it('leaves no connection open when it is closed', async () => {
+      const proxy = await breakWith(() => undefined)
+      const target = open(proxy.through)
+      await Promise.all(
+        Array.from({ length: 5 }, (_, i) => target.put(objectOf(`${i}`, Buffer.of(i)), never())),
+      )
+      expect(await proxy.countConnections()).toBeGreaterThan(0)
+      await target.close?.()
+      await expect.poll(() => proxy.countConnections()).toBe(0)
+    })
+
+    it('says that nobody listens, or that the name is unknown', async () => {
+      const closed = await startFaultProxy(rgw.port, () => undefined)
+      closed.close()
+      const nobody = open({ endpoint: `http://127.0.0.1:${closed.port}` })
+      const error = await failureOf(nobody.put(objectOf('a', Buffer.of(1)), never()))
+      expect(error).toMatchObject({ retryable: true })
+      expect(error.message).toContain(`127.0.0.1:${closed.port} can't be reached: it refuses connections`)
+      const config = s3.config.parse({
+        ...options,
+        endpoint: 'http://unknown.invalid',
+        addressingStyle: 'virtual',
+      })
+      const unknown = closeAfterTest(await s3.open(config, { name: 'Default', warn: () => {} }))
+      const noName = await failureOf(unknown.put(objectOf('a', Buffer.of(1)), never()))
+      expect(noName.message).toMatch(/the hostname pictures\.unknown\.invalid does not exist|EAI_AGAIN/)
+    })
+  })
+})
+
+describe('s3 at OpenStack Swift', () => {
+  const open = (swift: Swift, more: Record<string, unknown> = {}) =>
+    closeAfterTest(
+      openLoopbackS3({
+        endpoint: swift.url,
+        bucket: 'pictures',
+        urlPrefix: swift.publicUrl('pictures'),
+        ...swift.owner,
+        ...more,
+      }),
+    )
+
+  requirePrograms(SWIFT_NEEDS)
+
+  it('works where Ceph is less strict: regions, hosts and parts', async () => {
+    const swift = await shareSwift()
+    await swift.createBucket('pictures')
+    const region = await failureOf(
+      open(swift, { region: 'eu-west-9' }).put(objectOf('a.png', Buffer.of(1)), never()),
+    )
+    expect(region.message).toMatch(
+      /the region is wrong: requests are signed for "eu-west-9", but the bucket is in "us-east-1"\. Set "region"/,
+    )
+    const virtual = { endpoint: `http://swift.localhost:${swift.port}`, addressingStyle: 'virtual' }
+    const bytes = randomBytes(12 * MIB)
+    const target = open(swift, { ...virtual, multipartThreshold: 5 * MIB, partSize: 5 * MIB })
+    const { url } = await target.put(objectOf('ü b.bin', bytes), never())
+    expect(Buffer.from(await (await fetch(url)).arrayBuffer()).equals(bytes)).toBe(true)
+    expect(await swift.admin.listUploads('pictures')).toEqual([])
+  })
+
+  it('says that the clock of this machine is wrong', async context => {
+    needs(context, 'faketime', 'faketime')
+    const swift = await shareSwift()
+    const { url } = await swift.startSkewed('+2h')
+    const target = open(swift, { endpoint: url })
+    for (let i = 0; i < 2; i++) {
+      const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
+      expect(error.message).toMatch(
+        /the clock of this machine is wrong: it is 1(?:19|20|21) minutes slow\. Set it, for example with NTP/,
+      )
+      expect(error.retryable).toBe(false)
+    }
+  })
+})

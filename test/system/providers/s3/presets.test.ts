@@ -1,0 +1,442 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { AwsV4Signer } from 'aws4fetch'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { PRESET_NAMES } from '../../../../src/providers/s3/presets.ts'
+import { createLoopbackAgents } from '../../../helpers/loopback-agents.ts'
+import { hasProgram, needs } from '../../../helpers/needs.ts'
+import { objectOf } from '../../../helpers/provider-contract.ts'
+import { type Recorded, type Recorder, startRecorder } from '../../../helpers/recorder.ts'
+import { openLoopbackS3 } from '../../../helpers/s3-target.ts'
+import { makeCertificate } from '../../../servers/certificate.ts'
+
+const KEYS = { accessKeyId: 'KEYID', secretAccessKey: 'the secret' }
+const never = () => new AbortController().signal
+const KEY = 'a b/ü.png'
+const PATH = 'a%20b/%C3%BC.png'
+
+/** Options, the host and path that are asked, the region that is signed for, the URL that is answered. */
+const TABLE: [options: Record<string, unknown>, host: string, path: string, region: string, url: string][] = [
+  [
+    { preset: 'aws', region: 'eu-central-1' },
+    'pics.s3.eu-central-1.amazonaws.com',
+    `/${PATH}`,
+    'eu-central-1',
+    `https://pics.s3.eu-central-1.amazonaws.com/${PATH}`,
+  ],
+  [
+    { region: 'cn-north-1' },
+    'pics.s3.cn-north-1.amazonaws.com.cn',
+    `/${PATH}`,
+    'cn-north-1',
+    `https://pics.s3.cn-north-1.amazonaws.com.cn/${PATH}`,
+  ],
+  [
+    { region: 'us-east-1', bucket: 'img.example.com' },
+    's3.us-east-1.amazonaws.com',
+    `/img.example.com/${PATH}`,
+    'us-east-1',
+    `https://s3.us-east-1.amazonaws.com/img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'aliyun', region: 'cn-hangzhou' },
+    'pics.s3.oss-cn-hangzhou.aliyuncs.com',
+    `/${PATH}`,
+    'cn-hangzhou',
+    `https://pics.oss-cn-hangzhou.aliyuncs.com/${PATH}`,
+  ],
+  [
+    { preset: 'aliyun', region: 'cn-hangzhou-internal' },
+    'pics.s3.oss-cn-hangzhou-internal.aliyuncs.com',
+    `/${PATH}`,
+    'cn-hangzhou',
+    `https://pics.oss-cn-hangzhou.aliyuncs.com/${PATH}`,
+  ],
+  [
+    { preset: 'tcyun', region: 'ap-guangzhou', bucket: 'pics-1250000000' },
+    'pics-1250000000.cos.ap-guangzhou.myqcloud.com',
+    `/${PATH}`,
+    'ap-guangzhou',
+    `https://pics-1250000000.cos.ap-guangzhou.myqcloud.com/${PATH}`,
+  ],
+  [
+    { preset: 'qiniu', region: 'cn-east-1', urlPrefix: 'https://img.example.com' },
+    's3.cn-east-1.qiniucs.com',
+    `/pics/${PATH}`,
+    'cn-east-1',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'upyun-s3', urlPrefix: 'https://img.example.com' },
+    's3.api.upyun.com',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'huawei-obs', region: 'cn-north-4' },
+    'pics.obs.cn-north-4.myhuaweicloud.com',
+    `/${PATH}`,
+    'cn-north-4',
+    `https://pics.obs.cn-north-4.myhuaweicloud.com/${PATH}`,
+  ],
+  [
+    { preset: 'volcengine-tos', region: 'cn-beijing' },
+    'pics.tos-s3-cn-beijing.volces.com',
+    `/${PATH}`,
+    'cn-beijing',
+    `https://pics.tos-cn-beijing.volces.com/${PATH}`,
+  ],
+  [
+    { preset: 'cloudflare-r2', accountId: '0123abc', urlPrefix: 'https://img.example.com' },
+    '0123abc.r2.cloudflarestorage.com',
+    `/pics/${PATH}`,
+    'auto',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { endpoint: '0123abc.eu.r2.cloudflarestorage.com', urlPrefix: 'https://img.example.com' },
+    '0123abc.eu.r2.cloudflarestorage.com',
+    `/pics/${PATH}`,
+    'auto',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'backblaze-b2', region: 'us-west-004' },
+    'pics.s3.us-west-004.backblazeb2.com',
+    `/${PATH}`,
+    'us-west-004',
+    `https://pics.s3.us-west-004.backblazeb2.com/${PATH}`,
+  ],
+  [
+    { preset: 'minio', endpoint: 'https://minio.example.com:9000' },
+    'minio.example.com:9000',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://minio.example.com:9000/pics/${PATH}`,
+  ],
+  [
+    { preset: 'wasabi', region: 'eu-west-2' },
+    'pics.s3.eu-west-2.wasabisys.com',
+    `/${PATH}`,
+    'eu-west-2',
+    `https://pics.s3.eu-west-2.wasabisys.com/${PATH}`,
+  ],
+  [
+    { preset: 'do-spaces', region: 'fra1' },
+    'pics.fra1.digitaloceanspaces.com',
+    `/${PATH}`,
+    'fra1',
+    `https://pics.fra1.digitaloceanspaces.com/${PATH}`,
+  ],
+  [
+    { preset: 'gcs' },
+    'storage.googleapis.com',
+    `/pics/${PATH}`,
+    'auto',
+    `https://storage.googleapis.com/pics/${PATH}`,
+  ],
+  [
+    { preset: 'scaleway', region: 'fr-par' },
+    'pics.s3.fr-par.scw.cloud',
+    `/${PATH}`,
+    'fr-par',
+    `https://pics.s3.fr-par.scw.cloud/${PATH}`,
+  ],
+  [
+    { preset: 'hetzner', region: 'fsn1' },
+    'pics.fsn1.your-objectstorage.com',
+    `/${PATH}`,
+    'fsn1',
+    `https://pics.fsn1.your-objectstorage.com/${PATH}`,
+  ],
+  [
+    { preset: 'tigris', urlPrefix: 'https://img.example.com' },
+    'pics.t3.storage.dev',
+    `/${PATH}`,
+    'auto',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { endpoint: 't3.storage.dev', urlPrefix: 'https://img.example.com' },
+    'pics.t3.storage.dev',
+    `/${PATH}`,
+    'auto',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'linode', region: 'nl-ams-1' },
+    'pics.nl-ams-1.linodeobjects.com',
+    `/${PATH}`,
+    'nl-ams-1',
+    `https://pics.nl-ams-1.linodeobjects.com/${PATH}`,
+  ],
+  [
+    { preset: 'storj', urlPrefix: 'https://link.storjshare.io/raw/access/pics' },
+    'gateway.storjshare.io',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://link.storjshare.io/raw/access/pics/${PATH}`,
+  ],
+  [
+    { preset: 'idrive-e2', endpoint: 'l4g4.ch11.idrivee2-2.com' },
+    'l4g4.ch11.idrivee2-2.com',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://l4g4.ch11.idrivee2-2.com/pics/${PATH}`,
+  ],
+  [
+    { preset: 'baidu-bos', region: 'bj' },
+    'pics.s3.bj.bcebos.com',
+    `/${PATH}`,
+    'bj',
+    `https://pics.bj.bcebos.com/${PATH}`,
+  ],
+  [
+    {
+      preset: 'oracle',
+      accountId: 'axaxnpcrorw5',
+      region: 'eu-frankfurt-1',
+      urlPrefix: 'https://img.example.com',
+    },
+    'axaxnpcrorw5.compat.objectstorage.eu-frankfurt-1.oraclecloud.com',
+    `/pics/${PATH}`,
+    'eu-frankfurt-1',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    {
+      endpoint: 'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com',
+      urlPrefix: 'https://img.example.com',
+    },
+    'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com',
+    `/pics/${PATH}`,
+    'us-ashburn-1',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { preset: 'rustfs', endpoint: 'https://rustfs.example.com:9000' },
+    'rustfs.example.com:9000',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://rustfs.example.com:9000/pics/${PATH}`,
+  ],
+  [
+    { preset: 'seaweedfs', endpoint: 'https://weed.example.com:8333' },
+    'weed.example.com:8333',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://weed.example.com:8333/pics/${PATH}`,
+  ],
+  [
+    { preset: 'garage', endpoint: 'garage.example.com', urlPrefix: 'https://img.example.com' },
+    'garage.example.com',
+    `/pics/${PATH}`,
+    'garage',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { endpoint: 'https://store.example.com/storage/v1/s3', urlPrefix: 'https://img.example.com' },
+    'store.example.com',
+    `/storage/v1/s3/pics/${PATH}`,
+    'us-east-1',
+    `https://img.example.com/${PATH}`,
+  ],
+  [
+    { endpoint: 'store.example.com', addressingStyle: 'virtual', urlPrefix: 'https://img.example.com/x/' },
+    'pics.store.example.com',
+    `/${PATH}`,
+    'us-east-1',
+    `https://img.example.com/x/${PATH}`,
+  ],
+  [
+    { preset: 'aliyun', region: 'cn-beijing', endpoint: 'oss.example.com', addressingStyle: 'cname' },
+    'oss.example.com',
+    `/${PATH}`,
+    'cn-beijing',
+    `https://oss.example.com/${PATH}`,
+  ],
+  [
+    { endpoint: 'https://127.0.0.1:9000', addressingStyle: 'virtual', preset: 'minio' },
+    '127.0.0.1:9000',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://127.0.0.1:9000/pics/${PATH}`,
+  ],
+  [
+    { preset: 'aws', region: 'us-east-1', bucket: 'Old_Name:x' },
+    's3.us-east-1.amazonaws.com',
+    `/Old_Name%3Ax/${PATH}`,
+    'us-east-1',
+    `https://s3.us-east-1.amazonaws.com/Old_Name%3Ax/${PATH}`,
+  ],
+  [
+    { endpoint: 's3.us-west-000.backblazeb2.com' },
+    'pics.s3.us-west-000.backblazeb2.com',
+    `/${PATH}`,
+    'us-west-000',
+    `https://pics.s3.us-west-000.backblazeb2.com/${PATH}`,
+  ],
+]
+
+/** Headers of every put; `cache-control` is sent, too, but proxies may change it. */
+const SIGNED = 'content-disposition;content-length;content-type;host;x-amz-content-sha256;x-amz-date'
+
+let recorder: Recorder
+let ca: string
+let home: string | undefined
+beforeAll(async () => {
+  if (!hasProgram('openssl')) return
+  home = await mkdtemp(join(tmpdir(), 's3-presets-'))
+  const hosts = TABLE.map(([, host]) => host.replace(/:\d+$/, ''))
+  const names = hosts.map(host => `${isIP(host) ? 'IP' : 'DNS'}:${host}`)
+  const { certFile, keyFile } = makeCertificate(home, [...new Set(names)].join(','))
+  ca = await readFile(certFile, 'utf8')
+  const answer = (request: Recorded) =>
+    request.method === 'POST'
+      ? {
+          status: 200,
+          body: '<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>',
+        }
+      : { status: 200, headers: { etag: '"x"' } }
+  recorder = await startRecorder(answer, { cert: ca, key: await readFile(keyFile, 'utf8') })
+})
+beforeEach(context => needs(context, 'openssl', 'openssl'))
+afterAll(async () => {
+  recorder?.close()
+  if (home) await rm(home, { recursive: true })
+})
+
+/** Stores an object and gives the request that was sent for it. */
+async function put(options: Record<string, unknown>, body = Buffer.from('a picture')) {
+  const agents = createLoopbackAgents({ port: recorder.port, ca })
+  const target = openLoopbackS3({ bucket: 'pics', ...KEYS, ...options }, agents)
+  const stored = await target.put(objectOf(KEY, body, 'image/png'), never())
+  await target.close?.()
+  return { stored, request: recorder.requests.at(-1) as Recorded }
+}
+
+/** The signature somebody else computes over the same request. */
+async function signAgain({ method, url, headers }: Recorded, region: string): Promise<string> {
+  const signed = headers['authorization']?.match(/SignedHeaders=([^,]*)/)?.[1]?.split(';') ?? []
+  const signer = new AwsV4Signer({
+    ...KEYS,
+    method,
+    url: `https://${headers['host']}${url}`,
+    headers: Object.fromEntries(signed.map(name => [name, headers[name] ?? ''])),
+    service: 's3',
+    region,
+    datetime: headers['x-amz-date'] ?? '',
+    allHeaders: true,
+  })
+  return signer.authHeader()
+}
+
+describe('what a preset sends', () => {
+  it('is told for every preset', () => {
+    const told = TABLE.map(([options]) => options['preset'])
+    expect(PRESET_NAMES.filter(name => name !== 'custom' && !told.includes(name))).toEqual([])
+  })
+
+  it.each(TABLE)('%j: https://%s%s', async (options, host, path, region, url) => {
+    const { stored, request } = await put(options)
+    expect(request).toMatchObject({ method: 'PUT', url: path })
+    expect(request.headers['host']).toBe(host)
+    const [scope, signed] = readAuthorization(request)
+    expect(scope).toMatch(new RegExp(`^KEYID/\\d{8}/${region}/s3/aws4_request$`))
+    expect(signed).toBe(SIGNED)
+    expect(await signAgain(request, region)).toBe(request.headers['authorization'])
+    expect(stored.url).toBe(url)
+  })
+})
+
+function readAuthorization({ headers }: Recorded): string[] {
+  const match = /Credential=([^,]*), SignedHeaders=([^,]*),/.exec(headers['authorization'] ?? '')
+  return match?.slice(1) ?? []
+}
+
+describe('a put', () => {
+  it('has a known length, the hash of the body, no checksums, no chunks and nothing that was not asked for', async () => {
+    for (const body of [Buffer.alloc(0), Buffer.from('small'), Buffer.alloc(3 * 1024 * 1024, 7)]) {
+      const { request } = await put({ region: 'eu-central-1' }, body)
+      const { authorization: _, host: __, 'x-amz-date': date, ...headers } = request.headers
+      expect(date).toMatch(/^\d{8}T\d{6}Z$/)
+      expect(headers).toEqual({
+        'content-length': String(body.length),
+        'content-type': 'image/png',
+        'content-disposition': 'inline',
+        'cache-control': 'public, max-age=86400',
+        'x-amz-content-sha256': request.sha256,
+        'user-agent': 'upload-server',
+        accept: '*/*',
+        'accept-encoding': 'identity',
+        connection: 'keep-alive',
+      })
+      expect(request).toMatchObject({ size: body.length, url: `/${PATH}` })
+    }
+  })
+
+  it('has the headers that are asked for, and signs them', async () => {
+    const { request } = await put({
+      region: 'eu-central-1',
+      acl: 'public-read',
+      storageClass: 'STANDARD_IA',
+      cacheControl: 'max-age=60',
+      contentDisposition: 'attachment',
+      serverSideEncryption: 'aws:kms',
+      sseKmsKeyId: 'key/1',
+      sessionToken: 'the token',
+    })
+    expect(request.headers).toMatchObject({
+      'x-amz-acl': 'public-read',
+      'x-amz-storage-class': 'STANDARD_IA',
+      'cache-control': 'max-age=60',
+      'content-disposition': 'attachment',
+      'x-amz-server-side-encryption': 'aws:kms',
+      'x-amz-server-side-encryption-aws-kms-key-id': 'key/1',
+      'x-amz-security-token': 'the token',
+    })
+    const signed = readAuthorization(request)[1]?.split(';') ?? []
+    expect(signed.filter(name => name.startsWith('x-amz-'))).toEqual(
+      Object.keys(request.headers)
+        .filter(name => name.startsWith('x-amz-'))
+        .sort(),
+    )
+    expect(await signAgain(request, 'eu-central-1')).toBe(request.headers['authorization'])
+  })
+
+  it('caches privately when its URL is signed', async () => {
+    const { request } = await put({ region: 'eu-central-1', linkType: 'presigned' })
+    expect(request.headers['cache-control']).toBe('private, max-age=86400')
+  })
+
+  it('puts folders in front of keys, and others into URLs', async () => {
+    const options = { region: 'eu-central-1', urlSuffix: '?x-oss-process=style/small' }
+    const both = await put({ ...options, path: '/img/ä/', urlPrefix: 'https://img.example.com/' })
+    expect(both.request.url).toBe(`/img/%C3%A4/${PATH}`)
+    expect(both.stored.url).toBe(`https://img.example.com/img/%C3%A4/${PATH}?x-oss-process=style/small`)
+    const mapped = await put({ ...options, path: 'img', webPath: '', urlPrefix: 'https://img.example.com' })
+    expect(mapped.request.url).toBe(`/img/${PATH}`)
+    expect(mapped.stored.url).toBe(`https://img.example.com/${PATH}?x-oss-process=style/small`)
+  })
+
+  it('of a large object asks for no checksums either', async () => {
+    const options = { region: 'eu-central-1', multipartThreshold: 5_242_880 }
+    const before = recorder.requests.length
+    await put(options, Buffer.alloc(9 * 1024 * 1024))
+    const requests = recorder.requests.slice(before)
+    expect(requests.map(({ method, url }) => `${method} ${url}`).sort()).toEqual([
+      `POST /${PATH}?uploadId=u`,
+      `POST /${PATH}?uploads=`,
+      `PUT /${PATH}?partNumber=1&uploadId=u`,
+      `PUT /${PATH}?partNumber=2&uploadId=u`,
+    ])
+    for (const request of requests) {
+      expect(Object.keys(request.headers).join()).not.toMatch(/checksum|trailer|transfer-encoding|expect/)
+      expect(request.headers['x-amz-content-sha256']).toBe(request.sha256)
+      expect(await signAgain(request, 'eu-central-1')).toBe(request.headers['authorization'])
+    }
+  })
+})

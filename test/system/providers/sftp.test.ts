@@ -1,0 +1,507 @@
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { orAborted } from '../../../src/flow/cancellation.ts'
+import type { Target, UploadObject } from '../../../src/providers/contract.ts'
+import { sftp } from '../../../src/providers/sftp/index.ts'
+import type { Destination } from '../../../src/uploader/destinations.ts'
+import { openDestinations } from '../../../src/uploader/open.ts'
+import { deliverObject } from '../../helpers/deliver-object.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { mountSmall } from '../../helpers/mount-small.ts'
+import { hasAll, needsAll } from '../../helpers/needs.ts'
+import { measureGrowth } from '../../helpers/peak-memory.ts'
+import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
+import { OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../../servers/openssh.ts'
+import { PROFTPD_NEEDS } from '../../servers/proftpd.ts'
+import { startProFtpdSftp } from '../../servers/proftpd-sftp.ts'
+import { startProxy } from '../../servers/proxy.ts'
+import { startWebFolder } from '../../servers/web-folder.ts'
+import { loginOf, type Options, openForTest, openSftp, persist } from './sftp/open-sftp.ts'
+
+const MIB = 1024 * 1024
+const never = () => new AbortController().signal
+
+async function startContract(
+  server: { directory: string; port: number; close(): Promise<void> },
+  login: Options,
+  bad: Options,
+  secrets: string[],
+): Promise<ContractSetup> {
+  const web = await startWebFolder(server.directory)
+  const proxy = await startProxy([server.port])
+  const options = { ...login, directory: 'www/bilder ä', urlPrefix: `${web.url}www/bilder%20%C3%A4` }
+  return {
+    target: await openSftp(options),
+    fetch: web.fetch,
+    secrets,
+    withBadCredentials: () => openSftp({ ...options, ...bad }),
+    breakable: async () => ({ ...proxy, target: await openSftp({ ...options, port: proxy.port }) }),
+    farEnd: { port: server.port, open: port => openSftp({ ...options, port }) },
+    without: { http: 'SFTP is no HTTP' },
+    async close() {
+      await proxy.close()
+      web.close()
+      const files = await listFiles(server.directory)
+      await server.close()
+      expect(files.filter(isTemporary)).toEqual([])
+    },
+  }
+}
+
+describeProvider(
+  'sftp at OpenSSH with a key',
+  async () => {
+    const server = await startOpenSsh()
+    const bad = { password: 'wrong-password', privateKeyFile: undefined }
+    return startContract(server, loginOf(server), bad, ['wrong-password'])
+  },
+  OPENSSH_NEEDS,
+)
+
+describeProvider(
+  'sftp at ProFTPD with a password',
+  async () => {
+    const server = await startProFtpdSftp()
+    const { port, username, password, fingerprint } = server
+    const login = { port, username, password, hostFingerprint: fingerprint }
+    return startContract(server, login, { password: 'wrong-password' }, [password, 'wrong-password'])
+  },
+  PROFTPD_NEEDS,
+)
+
+const isTemporary = (path: string) => path.includes('.upload-server-')
+
+/** Every path below a directory. */
+async function listFiles(directory: string): Promise<string[]> {
+  return (await readdir(directory, { recursive: true })).sort()
+}
+
+describe('options of sftp', () => {
+  const minimal = { host: 'example.com', username: 'u', urlPrefix: 'https://img.example.com', password: 'p' }
+  const validate = (options: Options) => sftp.validate?.(sftp.config.parse({ ...minimal, ...options }))
+
+  it.each<[string, Options, string | undefined]>([
+    ['a password', {}, undefined],
+    ['a key', { password: undefined, privateKey: 'k' }, undefined],
+    ['an agent', { password: undefined, agent: '/run/agent' }, undefined],
+    ['a key and a password', { privateKeyFile: 'k', passphrase: 'x' }, undefined],
+    ['nothing', { password: undefined }, 'Set "password"'],
+    ['two keys', { privateKey: 'k', privateKeyFile: 'k' }, 'not both'],
+    ['a passphrase without a key', { passphrase: 'x' }, '"passphrase" needs'],
+  ])('log in with %s: %j', (_, options, complaint) => {
+    const said = validate(options)
+    if (complaint === undefined) expect(said).toBeUndefined()
+    else expect(said).toContain(complaint)
+  })
+
+  it.each([
+    ['host', 'sftp://example.com'],
+    ['host', 'example.com/www'],
+    ['host', 'user@example.com'],
+    ['host', ''],
+    ['port', 0],
+    ['port', 65_536],
+    ['port', '22'],
+    ['username', ''],
+    ['password', ''],
+    ['hostFingerprint', 'MD5:16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48'],
+    ['hostFingerprint', 'SHA256:short'],
+    ['hostFingerprint', []],
+    ['directory', '~/www'],
+    ['directory', 'a\nb'],
+    ['urlPrefix', 'sftp://example.com'],
+    ['urlPrefix', undefined],
+    ['fileMode', '444'],
+    ['fileMode', 'rw-r--r--'],
+    ['directoryMode', '0655'],
+  ])('refuse %s %j', (option, value) => {
+    const { error } = sftp.config.safeParse({ ...minimal, [option]: value })
+    expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
+    expect(error?.issues[0]?.message).not.toBe('Invalid input')
+  })
+})
+
+describe('options of PicList for sftp', () => {
+  const saved = { host: '192.0.2.10', port: 22, username: 'u', password: 'p', uploadPath: '/var/www/img/' }
+
+  it('are translated', () => {
+    const { options, notes } = sftp.fromPicGo?.({
+      ...saved,
+      customUrl: 'https://www.example.com/',
+      webPath: '/img/ü',
+      fileMode: '0664',
+      dirMode: '0775',
+    }) ?? { options: {}, notes: [] }
+    expect(options).toEqual({
+      host: '192.0.2.10',
+      port: 22,
+      username: 'u',
+      password: 'p',
+      directory: '/var/www/img',
+      urlPrefix: 'https://www.example.com/img/%C3%BC',
+      fileMode: '0664',
+      directoryMode: '0775',
+      keyTemplate: '{filename}-{sha256-8}{extname}',
+    })
+    expect(sftp.config.parse(options)).toMatchObject({ directory: '/var/www/img' })
+    expect(notes.join('\n')).toContain('"hostFingerprint"')
+  })
+
+  it.each<[string, Options, Options, string | undefined]>([
+    ['no customUrl', {}, { urlPrefix: 'http://192.0.2.10/var/www/img' }, '"customUrl" is missing'],
+    [
+      'a bare customUrl',
+      { customUrl: 'x.org' },
+      { urlPrefix: 'https://x.org/var/www/img' },
+      'https was assumed',
+    ],
+    ['no uploadPath', { uploadPath: '', customUrl: 'https://x.org' }, { directory: '/' }, undefined],
+    ['a port as text', { port: '2222' }, { port: 2222 }, undefined],
+    ['a port that is none', { port: 'x' }, { port: undefined }, undefined],
+    ['a key', { privateKey: '~/.ssh/id', passphrase: 'x' }, { privateKeyFile: '~/.ssh/id' }, undefined],
+    ['a key, which wins', { privateKey: '~/.ssh/id' }, { password: undefined }, undefined],
+    ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was not imported'],
+    ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was not imported'],
+  ])('with %s', (_, more, expected, note) => {
+    const { options, notes } = sftp.fromPicGo?.({ ...saved, ...more }) ?? { options: {}, notes: [] }
+    for (const [name, value] of Object.entries(expected)) expect(options[name]).toEqual(value)
+    if (note !== undefined) expect(notes.join('\n')).toContain(note)
+    expect(notes.join('\n')).not.toContain('"p"')
+  })
+})
+
+/** An object that gives its first megabyte and then waits until `go` is called. `sent` when it is asked for more. */
+function pausedObject(
+  key: string,
+  bytes: Buffer,
+): { object: UploadObject; go: () => void; sent: Promise<void> } {
+  let onSent = () => {}
+  const sent = new Promise<void>(resolve => {
+    onSent = resolve
+  })
+  let go = () => {}
+  const goes = new Promise<void>(resolve => {
+    go = resolve
+  })
+  async function* read(signal: AbortSignal) {
+    yield bytes.subarray(0, MIB)
+    onSent()
+    await orAborted(goes, signal)
+    yield bytes.subarray(MIB)
+  }
+  return { object: { ...objectOf(key, bytes), read }, go, sent }
+}
+
+async function openDestination(options: Options): Promise<Destination> {
+  const config = sftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
+  const spec = { type: 'sftp', name: 'Default', provider: sftp, options: config }
+  const common = { onConflict: 'replace', dedupe: false } as const
+  const [destination] = await openDestinations([{ ...spec, common }], '{filename}', () => {})
+  onTestFinished(() => destination?.target.close?.())
+  return destination as Destination
+}
+
+describe('sftp at OpenSSH', () => {
+  let server: OpenSsh
+  let target: Target
+
+  beforeAll(async () => {
+    if (hasAll(OPENSSH_NEEDS)) server = await startOpenSsh()
+  })
+  beforeEach(async context => {
+    needsAll(context, OPENSSH_NEEDS)
+    await rm(server.directory, { recursive: true })
+    await mkdir(server.directory)
+    target = await openForTest(loginOf(server))
+  })
+  afterAll(() => server?.close())
+
+  const read = (key: string) => readFile(join(server.directory, key))
+  const modeOf = async (path: string) => (await stat(join(server.directory, path))).mode & 0o7777
+
+  it('needs memory for a part of a file alone, however large it is', {
+    timeout: 60_000,
+  }, async () => {
+    const options = { ...loginOf(server), host: '127.0.0.1', directory: 'large', urlPrefix: 'https://x.org' }
+    expect(await measureGrowth('sftp', options, 128)).toBeLessThan(64)
+  })
+
+  it('writes under a temporary name in the same folder, and renames at the end', async () => {
+    await target.put(objectOf('a/b.bin', Buffer.from('before')), never())
+    const { object, go, sent } = pausedObject('a/b.bin', Buffer.alloc(3 * MIB, 7))
+    const put = target.put(object, never())
+    await sent
+    const files = await readdir(join(server.directory, 'a'))
+    expect(files).toEqual([expect.stringMatching(/^\.upload-server-[0-9a-f]{16}$/), 'b.bin'])
+    expect((await read('a/b.bin')).toString()).toBe('before')
+    go()
+    await put
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+    expect((await read('a/b.bin')).equals(Buffer.alloc(3 * MIB, 7))).toBe(true)
+  })
+
+  it('without "atomic" writes under the final name', async () => {
+    const own = await openForTest({ ...loginOf(server), atomic: false })
+    await own.check?.(never())
+    await own.put(objectOf('a.bin', Buffer.alloc(3 * MIB, 1)), never())
+    const { object, go, sent } = pausedObject('a.bin', Buffer.alloc(2 * MIB, 7))
+    const put = own.put(object, never())
+    await sent
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.bin'])
+    go()
+    await put
+    expect((await read('a.bin')).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
+  })
+
+  it('removes the temporary file of a put that is aborted, and leaves the other puts alone', async () => {
+    const abort = new AbortController()
+    const [stopped, kept] = [
+      pausedObject('a.bin', Buffer.alloc(3 * MIB)),
+      pausedObject('b.bin', Buffer.alloc(3 * MIB)),
+    ]
+    const puts = [target.put(stopped.object, abort.signal), target.put(kept.object, never())] as const
+    await Promise.all([stopped.sent, kept.sent])
+    const reason = new Error('the client has left')
+    abort.abort(reason)
+    await expect(puts[0]).rejects.toBe(reason)
+    kept.go()
+    await puts[1]
+    await expect.poll(() => listFiles(server.directory)).toEqual(['b.bin'])
+  })
+
+  it('uses one connection for all puts, and none before the first', async () => {
+    const proxy = await startProxy([server.port])
+    onTestFinished(() => proxy.close())
+    const own = await openForTest({ ...loginOf(server), port: proxy.port })
+    expect(proxy.connections()).toBe(0)
+    await Promise.all(
+      Array.from({ length: 12 }, (_, i) => own.put(objectOf(`${i}.bin`, Buffer.of(i)), never())),
+    )
+    expect(proxy.connections()).toBe(1)
+    await own.close?.()
+    await expect.poll(proxy.connections).toBe(0)
+    expect(await listFiles(server.directory)).toHaveLength(12)
+  })
+
+  it('fails every put under way when the connection breaks, as transient, and connects again', async () => {
+    const paused = [0, 1, 2].map(i => pausedObject(`${i}.bin`, Buffer.alloc(3 * MIB)))
+    const failures = paused.map(({ object }) => failureOf(target.put(object, never())))
+    await Promise.all(paused.map(({ sent }) => sent))
+    server.killSessions()
+    for (const { go } of paused) go()
+    for (const error of await Promise.all(failures)) {
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
+      expect(error.message).toContain(`"sftp/Default" (127.0.0.1, port ${server.port})`)
+    }
+    expect((await listFiles(server.directory)).filter(isTemporary)).toHaveLength(3)
+    await target.put(objectOf('again.bin', Buffer.of(1)), never())
+    await expect.poll(() => listFiles(server.directory)).toEqual(['again.bin'])
+  })
+
+  it('delivers over a connection that was lost in between', async () => {
+    const destination = await openDestination(loginOf(server))
+    const limits = { timeoutMs: 10_000, retries: 3 }
+    for (const key of ['a.png', 'b.png', 'c.png']) {
+      await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
+      server.killSessions()
+    }
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
+  })
+
+  it('delivers once a server is back that was away', async () => {
+    const proxy = await startProxy([server.port])
+    onTestFinished(() => proxy.close())
+    const destination = await openDestination({ ...loginOf(server), port: proxy.port })
+    proxy.cutAfter(0)
+    const delivered = deliverObject(destination, objectOf('a.png', Buffer.of(1)), {
+      timeoutMs: 9000,
+      retries: 9,
+    })
+    await expect.poll(proxy.accepted).toBeGreaterThan(1)
+    proxy.mend()
+    await delivered
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png'])
+  })
+
+  it('gives up at once on a server that says nothing any more, and closes', async () => {
+    const proxy = await startProxy([server.port])
+    onTestFinished(() => proxy.close())
+    const own = await openForTest({ ...loginOf(server), port: proxy.port })
+    const { object, go, sent } = pausedObject('a.bin', Buffer.alloc(3 * MIB))
+    const abort = new AbortController()
+    const put = own.put(object, abort.signal)
+    await sent
+    proxy.silence()
+    go()
+    abort.abort()
+    await expect(put).rejects.toThrow('aborted')
+    await own.close?.()
+    await expect(own.put(objectOf('b.bin', Buffer.of(1)), never())).rejects.toThrow()
+    await expect.poll(proxy.connections, { timeout: 5000 }).toBe(0)
+  })
+
+  it('gives up at once while it connects', async () => {
+    const proxy = await startProxy([server.port])
+    onTestFinished(() => proxy.close())
+    proxy.silence()
+    const own = await openForTest({ ...loginOf(server), port: proxy.port })
+    const abort = new AbortController()
+    const put = own.put(objectOf('a.bin', Buffer.of(1)), abort.signal)
+    await expect.poll(proxy.accepted).toBe(1)
+    abort.abort()
+    await expect(put).rejects.toThrow('aborted')
+  })
+
+  it.each(['0600', '0644', '666', '0777'])(
+    'gives files the mode %s, whatever the umask of the server',
+    async mode => {
+      const own = await openForTest({ ...loginOf(server), fileMode: mode })
+      for (const content of ['first', 'second'])
+        await own.put(objectOf('a.bin', Buffer.from(content)), never())
+      expect(await modeOf('a.bin')).toBe(Number.parseInt(mode, 8))
+    },
+  )
+
+  it.each(['0700', '0777', '2770'])('gives new folders the mode %s, and old ones none', async mode => {
+    await mkdir(join(server.directory, 'old'), { mode: 0o755 })
+    const own = await openForTest({ ...loginOf(server), directory: 'old/base', directoryMode: mode })
+    await own.put(objectOf('x/y/a.bin', Buffer.of(1)), never())
+    expect(await modeOf('old')).toBe(0o755)
+    for (const path of ['old/base', 'old/base/x', 'old/base/x/y'])
+      expect(await modeOf(path)).toBe(Number.parseInt(mode, 8))
+  })
+
+  it.each([
+    ['', 'a.bin'],
+    ['.', 'a.bin'],
+    ['./x/', 'x/a.bin'],
+    ['x//', 'x/a.bin'],
+    ['absolute/', 'absolute/a.bin'],
+  ])('stores below the directory %j', async (directory, expected) => {
+    const path = directory.startsWith('absolute') ? `${join(server.directory, directory)}` : directory
+    const own = await openForTest({ ...loginOf(server), directory: path })
+    await own.put(objectOf('a.bin', Buffer.from('bytes')), never())
+    await own.check?.(never())
+    expect((await read(expected)).toString()).toBe('bytes')
+    expect((await listFiles(server.directory)).filter(isTemporary)).toEqual([])
+  })
+
+  it('runs nothing in a shell: a name that is a command is a name (defect 17 of PicList)', async () => {
+    const own = await openForTest({ ...loginOf(server), fileMode: '0640', directoryMode: '0750' })
+    const name = '$(touch pwned)`touch pwned`";touch pwned;".png'
+    await own.put(objectOf(`${name}/${name}`, Buffer.of(1)), never())
+    await expect.poll(() => listFiles(server.directory)).toEqual([name, `${name}/${name}`])
+    expect(await modeOf(`${name}/${name}`)).toBe(0o640)
+  })
+
+  it('makes a folder again that somebody has removed', async () => {
+    await target.put(objectOf('x/y/a.bin', Buffer.of(1)), never())
+    await rm(join(server.directory, 'x'), { recursive: true })
+    await target.put(objectOf('x/y/b.bin', Buffer.of(1)), never())
+    await expect.poll(() => listFiles(server.directory)).toEqual(['x', 'x/y', 'x/y/b.bin'])
+  })
+
+  it('makes a folder once for many puts at once', async () => {
+    await Promise.all([1, 2, 3, 4].map(i => target.put(objectOf(`x/y/z/${i}`, Buffer.of(i)), never())))
+    expect(await readdir(join(server.directory, 'x/y/z'))).toHaveLength(4)
+  })
+
+  it('replaces a link, not what it leads to', async () => {
+    await writeFile(join(server.directory, 'precious'), 'precious')
+    await symlink('precious', join(server.directory, 'a.png'))
+    await target.put(objectOf('a.png', Buffer.from('new')), never())
+    expect((await read('precious')).toString()).toBe('precious')
+    expect((await read('a.png')).toString()).toBe('new')
+  })
+
+  it.each([
+    ['a file where a folder is needed', 'a.png/b.png', 'a.png'],
+    ['a folder where the file goes', 'folder', 'folder'],
+  ])('says that there is %s', async (_, key, name) => {
+    await writeFile(join(server.directory, 'a.png'), 'file')
+    await mkdir(join(server.directory, 'folder'))
+    const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toContain(`named "${name}" already exists`)
+    expect(error.message).not.toContain(server.directory)
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'folder'])
+  })
+
+  it('refuses a body that is shorter or longer than it says', async () => {
+    for (const size of [1, MIB + 1]) {
+      const object = { ...objectOf('a.bin', Buffer.alloc(MIB)), size }
+      const error = await failureOf(target.put(object, never()))
+      expect(error.retryable).toBe(true)
+    }
+    await expect.poll(() => listFiles(server.directory)).toEqual([])
+  })
+
+  it.each([
+    '..',
+    '../a.png',
+    'a/../../b.png',
+    '/etc/passwd',
+    'a//b',
+    'a/',
+    '',
+    '.htaccess',
+    'a\\b',
+    'a\0b',
+    'x\ud800',
+  ])('refuses the key %j', async key => {
+    for (const work of [
+      async () => target.put(objectOf(key, Buffer.of(1)), never()),
+      async () => target.exists?.(key, never()),
+      async () => target.remove?.(key, never()),
+    ]) {
+      const error = await failureOf(work())
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    }
+    await expect.poll(() => listFiles(server.directory)).toEqual([])
+  })
+
+  it('says that the disk of the server is full, and leaves nothing half', async context => {
+    await mountSmall(context, join(server.directory, 'small'), '2m')
+    const own = await openForTest({ ...loginOf(server), directory: 'small' })
+    await own.put(objectOf('a.bin', Buffer.from('before')), never())
+    const error = await failureOf(own.put(objectOf('a.bin', Buffer.alloc(4 * MIB)), never()))
+    expect(error).toMatchObject({ code: 'insufficient_storage' })
+    expect(error.message).toContain('is full')
+    await expect.poll(() => listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
+    expect((await read('small/a.bin')).toString()).toBe('before')
+  })
+})
+
+describe('sftp at a server without the extensions of OpenSSH', () => {
+  it('replaces a file all the same', async context => {
+    needsAll(context, OPENSSH_NEEDS)
+    const server = await startOpenSsh('-P posix-rename,fsync,statvfs,limits')
+    onTestFinished(server.close)
+    const target = await openForTest(loginOf(server))
+    for (const content of ['first', 'second']) {
+      await target.put(objectOf('a/b.bin', Buffer.from(content)), never())
+      expect(await readFile(join(server.directory, 'a/b.bin'), 'utf8')).toBe(content)
+    }
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+  })
+})
+
+describe('sftp at ProFTPD', () => {
+  it('says that the user may not write there', async context => {
+    needsAll(context, PROFTPD_NEEDS)
+    const server = await startProFtpdSftp()
+    onTestFinished(server.close)
+    const { port, username, password, fingerprint } = server
+    const target = await openForTest({ port, username, password, hostFingerprint: fingerprint })
+    await mkdir(join(server.directory, 'locked'))
+    await chmod(join(server.directory, 'locked'), 0o555)
+    for (const key of ['locked/a.bin', 'locked/x/a.bin']) {
+      const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+      expect(error.message).toContain('permission denied')
+    }
+    server.killSessions()
+    await persist(() => target.put(objectOf('a.bin', Buffer.of(1)), never()))
+  })
+})

@@ -1,0 +1,254 @@
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { type Fault, startFaultProxy } from '../../../../src/provider-tests/fault-proxy.ts'
+import type { Target } from '../../../../src/providers/contract.ts'
+import { webdav } from '../../../../src/providers/webdav/index.ts'
+import { makeDirectory } from '../../../helpers/directory.ts'
+import { failureOf } from '../../../helpers/failure-of.ts'
+import { upload } from '../../../helpers/form.ts'
+import { fetchPublic, openHost } from '../../../helpers/http-exchange.ts'
+import { mountSmall } from '../../../helpers/mount-small.ts'
+import { hasAll, needs, needsAll } from '../../../helpers/needs.ts'
+import { objectOf } from '../../../helpers/provider-contract.ts'
+import { startApp } from '../../../helpers/start-app.ts'
+import { APACHE_NEEDS, startApacheDav } from '../../../servers/apache-dav.ts'
+import type { DavServer } from '../../../servers/dav-server.ts'
+import { NGINX_DAV_NEEDS, startNginxDav } from '../../../servers/nginx-dav.ts'
+import { startTlsProxy } from '../../../servers/tls-proxy.ts'
+
+const MIB = 1024 * 1024
+const never = () => new AbortController().signal
+
+async function open(server: DavServer, more: Record<string, unknown> = {}): Promise<Target> {
+  const { url, username, password } = server
+  const target = await openHost(webdav, { url, username, password, ...more })
+  onTestFinished(() => target.close?.())
+  return target
+}
+
+/** Everything on the server, temporary files included. */
+async function filesOf(server: DavServer): Promise<string[]> {
+  const entries = await readdir(server.directory, { recursive: true, withFileTypes: true })
+  const files = entries.filter(entry => entry.isFile() && !entry.parentPath.includes('/.DAV'))
+  return files.map(entry => join(entry.parentPath, entry.name).slice(server.directory.length + 1)).sort()
+}
+
+const put = (target: Target, key: string, text: string | Buffer = `bytes of ${key}`) =>
+  target.put(objectOf(key, Buffer.from(text)), never())
+
+describe.each([
+  ['Apache', () => startApacheDav(), APACHE_NEEDS],
+  ['nginx', () => startNginxDav(), NGINX_DAV_NEEDS],
+  ['nginx without PROPFIND', () => startNginxDav({ extended: false }), NGINX_DAV_NEEDS],
+] as const)('at %s', (_, start, requires) => {
+  let server: DavServer
+
+  beforeAll(async () => {
+    if (hasAll(requires)) server = await start()
+  })
+  beforeEach(async context => {
+    needsAll(context, requires)
+    await rm(server.directory, { recursive: true })
+    await mkdir(server.directory, { mode: 0o777 })
+    await chmod(server.directory, 0o777)
+  })
+  afterAll(() => server?.close())
+
+  it('makes folders, also again when they have gone meanwhile', async () => {
+    const target = await open(server, { directory: '/a/b/' })
+    await put(target, 'c/d/1.txt')
+    await rm(join(server.directory, 'a'), { recursive: true })
+    const stored = await put(target, 'c/d/2.txt')
+    expect(stored.url).toBe(`${server.url}/a/b/c/d/2.txt`)
+    expect((await fetchPublic(stored)).toString()).toBe('bytes of c/d/2.txt')
+    await expect.poll(() => filesOf(server)).toEqual(['a/b/c/d/2.txt'])
+  })
+
+  it('stores in a folder that somebody else has made', async () => {
+    await put(await open(server), 'theirs/1.txt')
+    await put(await open(server), 'theirs/2.txt')
+    await expect.poll(() => filesOf(server)).toEqual(['theirs/1.txt', 'theirs/2.txt'])
+  })
+
+  it('does not replace a folder by a file, with all that is in it', async () => {
+    const target = await open(server)
+    await put(target, 'folder/in/it.txt')
+    const error = await failureOf(put(target, 'folder/in'))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toContain('a folder named "in" already exists')
+    await expect(target.remove?.('folder/in', never())).rejects.toThrow('already exists')
+    await expect.poll(() => filesOf(server)).toEqual(['folder/in/it.txt'])
+  })
+
+  it('says that a file is in the place of a folder', async () => {
+    const target = await open(server)
+    await put(target, 'a.txt')
+    const error = await failureOf(put(target, 'a.txt/b.txt'))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toContain('a file named "a.txt" already exists')
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
+    await target.remove?.('a.txt', never())
+    await put(target, 'a.txt/b.txt')
+  })
+
+  it('leaves nothing behind when it is checked', async () => {
+    const target = await open(server, { directory: 'x' })
+    await target.check?.(never())
+    await expect.poll(() => filesOf(server)).toEqual([])
+  })
+
+  it('refuses a wrong password in the midst of a large file, at once and once', async () => {
+    const target = await open(server, { password: 'wrong' })
+    const error = await failureOf(target.put(objectOf('large.bin', Buffer.alloc(32 * MIB)), never()))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toBe(
+      `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 to PUT: it rejected the login. Check "username" and "password".`,
+    )
+    await expect.poll(() => filesOf(server)).toEqual([])
+  })
+
+  it('asks for a login when none is configured', async () => {
+    const target = await open(server, { username: undefined, password: undefined })
+    expect((await failureOf(put(target, 'a.txt'))).message).toContain('Set "username" and "password"')
+  })
+
+  it('removes the temporary file later when it cannot at once', async () => {
+    let isBroken = true
+    const proxy = await startFaultProxy(server.port, ({ line }) =>
+      isBroken && /^(MOVE|DELETE)/.test(line) ? { status: 503 } : undefined,
+    )
+    onTestFinished(proxy.close)
+    const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
+    expect(await failureOf(put(target, 'a.txt'))).toMatchObject({ retryable: true })
+    expect(await filesOf(server)).toEqual([expect.stringContaining('.upload-server-')])
+    isBroken = false
+    await put(target, 'b.txt')
+    await expect.poll(() => filesOf(server)).toEqual(['b.txt'])
+  })
+
+  it('says that a redirect is none of its answers', async () => {
+    const proxy = await startFaultProxy(server.port, () => ({
+      status: 301,
+      headers: { location: 'https://dav.example.com/dav/' },
+    }))
+    onTestFinished(proxy.close)
+    const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
+    const { message } = await failureOf(put(target, 'x/a.txt'))
+    expect(message).toContain('(a redirect): redirect to dav.example.com/dav/. Use the final URL.')
+  })
+
+  it('waits for no answer that does not come, and keeps no connection', async () => {
+    const proxy = await startFaultProxy(server.port, ({ line }) =>
+      line.startsWith('PUT') ? 'silence' : undefined,
+    )
+    onTestFinished(proxy.close)
+    const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
+    const controller = new AbortController()
+    const putting = target.put(objectOf('x/a.txt', Buffer.alloc(10)), controller.signal)
+    await expect.poll(() => proxy.seen.join()).toContain('PUT')
+    controller.abort(new Error('enough'))
+    await expect(putting).rejects.toThrow('enough')
+    await target.close?.()
+    await expect.poll(() => proxy.countConnections()).toBe(0)
+  })
+})
+
+describe('what only one of them does', () => {
+  it('Apache: a file that somebody has locked is not replaced', async context => {
+    needsAll(context, APACHE_NEEDS)
+    const server = await startApacheDav()
+    onTestFinished(server.close)
+    const target = await open(server)
+    const { url } = await put(target, 'a.txt', 'before')
+    const login = Buffer.from(`${server.username}:${server.password}`).toString('base64')
+    const lock = await fetch(url, {
+      method: 'LOCK',
+      headers: { authorization: `Basic ${login}` },
+      body: LOCK,
+    })
+    expect(lock.status).toBe(200)
+    const error = await failureOf(put(target, 'a.txt', 'after'))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toContain('returned 423 to MOVE: the file is locked')
+    expect((await fetchPublic({ url })).toString()).toBe('before')
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
+  })
+
+  it.for([true, false])('Apache: a full disk leaves nothing half (atomic: %s)', async (atomic, context) => {
+    needsAll(context, APACHE_NEEDS)
+    const server = await startApacheDav()
+    onTestFinished(server.close)
+    await mountSmall(context, join(server.directory, 'small'), '1m')
+    const target = await open(server, { directory: 'small', atomic })
+    await put(target, 'a.bin', 'before')
+    const error = await failureOf(put(target, 'a.bin', Buffer.alloc(2 * MIB)))
+    expect(error).toMatchObject({ code: 'insufficient_storage', retryable: false })
+    expect(error.message).toMatch(/returned 507 to PUT: no space left\./)
+    await expect.poll(() => filesOf(server)).toEqual(['small/a.bin'])
+    await put(target, 'b.bin', 'small')
+  })
+
+  it('Apache: a proxy before it that speaks TLS is not taken for another server', async context => {
+    needsAll(context, APACHE_NEEDS)
+    needs(context, 'openssl', 'openssl')
+    const server = await startApacheDav()
+    onTestFinished(server.close)
+    const proxy = await startTlsProxy(server.port, await makeDirectory())
+    onTestFinished(proxy.close)
+    const target = await open({ ...server, url: `${proxy.url}/dav/` }, { caFile: proxy.caFile })
+    for (const text of ['first', 'second']) {
+      await put(target, 'x/a.txt', text)
+      expect((await fetchPublic({ url: `${server.url}/x/a.txt` })).toString()).toBe(text)
+    }
+    await expect.poll(() => filesOf(server)).toEqual(['x/a.txt'])
+    const strict = await open({ ...server, url: `${proxy.url}/dav/` })
+    const error = await failureOf(put(strict, 'x/a.txt'))
+    expect(error).toMatchObject({ retryable: false })
+    expect(error.message).toContain('Set "caFile"')
+  })
+
+  it('Apache: a storm of 503 and a reset pass, and the upload arrives', async context => {
+    needsAll(context, APACHE_NEEDS)
+    const server = await startApacheDav('Digest')
+    onTestFinished(server.close)
+    const faults: Fault[] = [{ status: 503, headers: { 'retry-after': '0' } }, 'reset']
+    const proxy = await startFaultProxy(server.port, ({ line }) =>
+      line.startsWith('PUT') ? faults.shift() : undefined,
+    )
+    onTestFinished(proxy.close)
+    const { username, password, url: urlPrefix } = server
+    const url = `http://127.0.0.1:${proxy.port}/dav`
+    const Default = { url, username, password, authType: 'digest', urlPrefix }
+    const app = await startApp({ config: { default: 'webdav', providers: { webdav: { Default } } } })
+    const { message, result } = await upload(`${app.url}/upload`, { 'storm.txt': 'survived' })
+    expect(message).toBeUndefined()
+    expect((await fetchPublic({ url: result[0] ?? '' })).toString()).toBe('survived')
+    expect(await filesOf(server)).toHaveLength(1)
+    expect(app.rawLog()).not.toContain(password)
+  })
+
+  it('nginx: a file that is too large for it', async context => {
+    needsAll(context, NGINX_DAV_NEEDS)
+    const server = await startNginxDav({ maxBody: '1k' })
+    onTestFinished(server.close)
+    const error = await failureOf(put(await open(server), 'small.bin', Buffer.alloc(8 * MIB)))
+    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    expect(error.message).toContain('returned 413 (the file is too large)')
+    await expect.poll(() => filesOf(server)).toEqual([])
+  })
+
+  it('nginx: without MOVE it says what to set, and then does without', async context => {
+    needsAll(context, NGINX_DAV_NEEDS)
+    const server = await startNginxDav({ methods: 'PUT DELETE MKCOL' })
+    onTestFinished(server.close)
+    const error = await failureOf(put(await open(server), 'a.txt'))
+    expect(error.message).toContain('returned 405 to MOVE: it cannot rename files')
+    await expect.poll(() => filesOf(server)).toEqual([])
+    await put(await open(server, { atomic: false }), 'a.txt')
+    await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
+  })
+})
+
+const LOCK =
+  '<lockinfo xmlns="DAV:"><lockscope><exclusive/></lockscope><locktype><write/></locktype></lockinfo>'
