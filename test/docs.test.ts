@@ -57,7 +57,7 @@ it('docs/README.md has a link to every page, and that of destinations to theirs'
 
 /** What docs-commands.test.ts can't run, by the `by=` of a block: who does instead, or why nobody. */
 const RUN_BY = new Map([
-  ['clone', '.ci/run: it replaces the packages that these tests run with'],
+  ['clone', '.ci/installs: it replaces the packages that these tests run with'],
   ['container', '.ci/container, which needs root and takes minutes'],
   [
     'compose',
@@ -67,7 +67,7 @@ const RUN_BY = new Map([
     'cluster',
     'nobody: it takes a Kubernetes cluster. test/system/replicas-example.test.ts checks the manifests',
   ],
-  ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
+  ['bench', '.ci/nightly measures the quick rows; all of them take half an hour'],
   ['systemd', 'nobody: it takes a user session of systemd. test/system/service.test.ts verifies the unit'],
   ['launchd', 'nobody: it takes macOS. test/system/service.test.ts reads the file'],
   ['windows', 'nobody'],

@@ -5,7 +5,7 @@ import type { Provider } from '../../src/providers/contract.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost } from '../helpers/http-exchange.ts'
 import { describeProvider } from '../helpers/provider-contract.ts'
 
-/** What docs/contributing/write-a-provider.md begins with; `.ci/run` tests it as a stranger would, with packages. */
+/** What docs/contributing/write-a-provider.md begins with; `.ci/installs` tests it as a stranger would, with packages. */
 const EXAMPLE = new URL('../../docs/examples/upload-server-provider-shelf/', import.meta.url)
 
 describeProvider('the example of a plugin', async () => {
