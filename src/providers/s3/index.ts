@@ -12,8 +12,7 @@ export const s3 = defineProvider({
   about: {
     family: 'bucket',
     what: 'S3 and compatible services, with presets for AWS, R2, MinIO, B2, Wasabi, OBS, TOS, GCS, …',
-    testedAgainst:
-      'Ceph radosgw and OpenStack Swift; hostnames and signatures of the presets against recorded fixtures',
+    testedAgainst: 'Ceph radosgw; hostnames and signatures of the presets against recorded fixtures',
     example: {
       blog: {
         region: 'eu-central-1',

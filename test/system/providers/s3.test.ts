@@ -12,7 +12,7 @@ import type { Destination } from '../../../src/uploader/destinations.ts'
 import { openDestinations } from '../../../src/uploader/open.ts'
 import { deliverObject } from '../../helpers/deliver-object.ts'
 import { createLoopbackAgents } from '../../helpers/loopback-agents.ts'
-import { hasAll, type Needs, needs, needsAll } from '../../helpers/needs.ts'
+import { hasAll, type Needs, needsAll } from '../../helpers/needs.ts'
 import { measureGrowth } from '../../helpers/peak-memory.ts'
 import {
   describeProvider,
@@ -26,14 +26,12 @@ import { createS3Contract } from '../../helpers/s3-contract.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
 import { share } from '../../helpers/share.ts'
 import { RADOSGW_NEEDS, type Radosgw, startRadosgw } from '../../servers/radosgw.ts'
-import { SWIFT_NEEDS, type Swift, startSwift } from '../../servers/swift.ts'
 
 const MIB = 1024 * 1024
 const NO_UPLOAD = { status: 404, body: '<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>' }
 const never = () => new AbortController().signal
 
 const shareRadosgw = share(startRadosgw, rgw => rgw.close())
-const shareSwift = share(startSwift, swift => swift.close())
 
 describeProvider(
   's3 at Ceph',
@@ -49,20 +47,6 @@ describeProvider(
     return { ...contract, largeBytes: 64 * MIB }
   },
   RADOSGW_NEEDS,
-)
-describeProvider(
-  's3 at OpenStack Swift',
-  async () => {
-    const swift = await shareSwift()
-    await swift.createBucket('contract')
-    return createS3Contract(s3, swift, (endpoint, keys) => ({
-      endpoint,
-      bucket: 'contract',
-      urlPrefix: swift.publicUrl('contract'),
-      ...keys,
-    }))
-  },
-  SWIFT_NEEDS,
 )
 
 /** Reports the first program that is missing, in every test of a group. */
@@ -580,51 +564,5 @@ describe('s3 at Ceph', () => {
       const noName = await failureOf(unknown.put(objectOf('a', Buffer.of(1)), never()))
       expect(noName.message).toMatch(/the hostname pictures\.unknown\.invalid does not exist|EAI_AGAIN/)
     })
-  })
-})
-
-describe('s3 at OpenStack Swift', () => {
-  const open = (swift: Swift, more: Record<string, unknown> = {}) =>
-    closeAfterTest(
-      openLoopbackS3({
-        endpoint: swift.url,
-        bucket: 'pictures',
-        urlPrefix: swift.publicUrl('pictures'),
-        ...swift.owner,
-        ...more,
-      }),
-    )
-
-  requirePrograms(SWIFT_NEEDS)
-
-  it('works where Ceph is less strict: regions, hosts and parts', async () => {
-    const swift = await shareSwift()
-    await swift.createBucket('pictures')
-    const region = await failureOf(
-      open(swift, { region: 'eu-west-9' }).put(objectOf('a.png', Buffer.of(1)), never()),
-    )
-    expect(region.message).toMatch(
-      /the region is wrong: requests are signed for "eu-west-9", but the bucket is in "us-east-1"\. Set "region"/,
-    )
-    const virtual = { endpoint: `http://swift.localhost:${swift.port}`, addressingStyle: 'virtual' }
-    const bytes = randomBytes(12 * MIB)
-    const target = open(swift, { ...virtual, multipartThreshold: 5 * MIB, partSize: 5 * MIB })
-    const { url } = await target.put(objectOf('ü b.bin', bytes), never())
-    expect(Buffer.from(await (await fetch(url)).arrayBuffer()).equals(bytes)).toBe(true)
-    expect(await swift.admin.listUploads('pictures')).toEqual([])
-  })
-
-  it('says that the clock of this machine is wrong', async context => {
-    needs(context, 'faketime', 'faketime')
-    const swift = await shareSwift()
-    const { url } = await swift.startSkewed('+2h')
-    const target = open(swift, { endpoint: url })
-    for (let i = 0; i < 2; i++) {
-      const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
-      expect(error.message).toMatch(
-        /the clock of this machine is wrong: it is 1(?:19|20|21) minutes slow\. Set it, for example with NTP/,
-      )
-      expect(error.retryable).toBe(false)
-    }
   })
 })

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { inBrowser } from '../../helpers/browser.ts'
 import { ATTEMPTS, FORGERIES, servePage, TOOLS } from '../../helpers/evil-page.ts'
-import { inFirefox } from '../../helpers/firefox.ts'
 import { upload } from '../../helpers/form.ts'
 import { makePicture } from '../../helpers/picture.ts'
 import { startApp } from '../../helpers/start-app.ts'
@@ -11,79 +10,65 @@ import { startApp } from '../../helpers/start-app.ts'
 /** The first test with a browser starts it, which may take half a minute on a busy machine. */
 vi.setConfig({ testTimeout: 90_000 })
 
-const BROWSERS = [
-  ['Chromium', inBrowser],
-  ['Firefox', inFirefox],
-] as const
-
-it.for(BROWSERS)(
-  'attack: a page from elsewhere uploads, whatever kind of request it sends, in %s',
-  async ([, inside], context) => {
-    await inside(context, async open => {
-      const app = await startApp({ config: { server: { key: 'k3y-0f-the-server' } } })
-      const secret = join(app.directory, 'secret.txt')
-      await writeFile(secret, 'private')
-      const url = `${app.url}/upload`
-      const policy = `img-src 'self' http://127.0.0.1:*; report-uri ${url}`
-      const page = await open()
-      await page.goto(`http://evil.example:${await servePage({ 'Content-Security-Policy': policy })}`)
-      const seen = () =>
-        app.log.filter(line => line['req'] && (line['req'] as { path: string }).path === '/upload')
-      for (const [what, script] of ATTEMPTS) {
-        const before = seen().length
-        await page.evaluate(`(async () => { ${TOOLS(url, JSON.stringify({ list: [secret] }))}
+it('attack: a page from elsewhere uploads, whatever kind of request it sends, in Chromium', async context => {
+  await inBrowser(context, async open => {
+    const app = await startApp({ config: { server: { key: 'k3y-0f-the-server' } } })
+    const secret = join(app.directory, 'secret.txt')
+    await writeFile(secret, 'private')
+    const url = `${app.url}/upload`
+    const policy = `img-src 'self' http://127.0.0.1:*; report-uri ${url}`
+    const page = await open()
+    await page.goto(`http://evil.example:${await servePage({ 'Content-Security-Policy': policy })}`)
+    const seen = () =>
+      app.log.filter(line => line['req'] && (line['req'] as { path: string }).path === '/upload')
+    for (const [what, script] of ATTEMPTS) {
+      const before = seen().length
+      await page.evaluate(`(async () => { ${TOOLS(url, JSON.stringify({ list: [secret] }))}
         try { await ${script} } catch {} })()`)
-        await expect.poll(() => seen().length, { message: what, timeout: 5000 }).toBeGreaterThan(before)
-      }
-      const methods = (line: Record<string, unknown>) => (line['req'] as { method: string }).method
-      for (const line of seen().filter(one => /POST|PUT/.test(methods(one))))
-        expect(line).toMatchObject({ res: { status: 401 } })
-      expect(app.log.filter(line => 'stored' in line)).toEqual([])
-      expect(await app.files()).toEqual(['secret.txt'])
-    })
-  },
-)
+      await expect.poll(() => seen().length, { message: what, timeout: 5000 }).toBeGreaterThan(before)
+    }
+    const methods = (line: Record<string, unknown>) => (line['req'] as { method: string }).method
+    for (const line of seen().filter(one => /POST|PUT/.test(methods(one))))
+      expect(line).toMatchObject({ res: { status: 401 } })
+    expect(app.log.filter(line => 'stored' in line)).toEqual([])
+    expect(await app.files()).toEqual(['secret.txt'])
+  })
+})
 
-it.for(BROWSERS)(
-  'attack: a sandboxed frame passes for a desktop program and publishes a file, in %s',
-  async ([, inside], context) => {
-    await inside(context, async open => {
-      const app = await startApp()
-      const secret = join(app.directory, 'secret.txt')
-      await writeFile(secret, 'private')
-      const tools = TOOLS(`${app.url}/upload`, JSON.stringify({ list: [secret] }))
-      const tab = await open()
-      await tab.goto(`http://evil.example:${await servePage()}`)
-      for (const [, script] of FORGERIES) {
-        for (const run of [script, `inSandbox(${JSON.stringify(script)})`])
-          await tab.evaluate(`(async () => { ${tools} try { await ${run} } catch {} })()`)
-      }
-      const seen = app.log.flatMap(line => (line['req'] ? [line] : []))
-      expect(seen.length).toBeGreaterThan(FORGERIES.length)
-      for (const { req, res } of seen as { req: { method: string }; res: { status: number } }[])
-        expect(res.status).toBe(req.method === 'OPTIONS' ? 204 : 401)
-      expect(await app.files()).toEqual(['secret.txt'])
-    })
-  },
-)
+it('attack: a sandboxed frame passes for a desktop program and publishes a file, in Chromium', async context => {
+  await inBrowser(context, async open => {
+    const app = await startApp()
+    const secret = join(app.directory, 'secret.txt')
+    await writeFile(secret, 'private')
+    const tools = TOOLS(`${app.url}/upload`, JSON.stringify({ list: [secret] }))
+    const tab = await open()
+    await tab.goto(`http://evil.example:${await servePage()}`)
+    for (const [, script] of FORGERIES) {
+      for (const run of [script, `inSandbox(${JSON.stringify(script)})`])
+        await tab.evaluate(`(async () => { ${tools} try { await ${run} } catch {} })()`)
+    }
+    const seen = app.log.flatMap(line => (line['req'] ? [line] : []))
+    expect(seen.length).toBeGreaterThan(FORGERIES.length)
+    for (const { req, res } of seen as { req: { method: string }; res: { status: number } }[])
+      expect(res.status).toBe(req.method === 'OPTIONS' ? 204 : 401)
+    expect(await app.files()).toEqual(['secret.txt'])
+  })
+})
 
-it.for(BROWSERS)(
-  'attack: a name of the attacker leads to this machine (DNS rebinding), in %s',
-  async ([, inside], context) => {
-    await inside(context, async open => {
-      const app = await startApp()
-      const page = await open()
-      const { port } = new URL(app.url)
-      for (const host of ['rebound.evil.example', 'localhost.evil.example', '127.0.0.1.nip.example']) {
-        await page.goto(`http://${host}:${port}/heartbeat`)
-        const status = await page.evaluate(
-          `fetch('/upload', { method: 'POST', body: '{"list":["/etc/hostname"]}' }).then(r => r.status)`,
-        )
-        expect(status).toBe(401)
-      }
-    })
-  },
-)
+it('attack: a name of the attacker leads to this machine (DNS rebinding), in Chromium', async context => {
+  await inBrowser(context, async open => {
+    const app = await startApp()
+    const page = await open()
+    const { port } = new URL(app.url)
+    for (const host of ['rebound.evil.example', 'localhost.evil.example', '127.0.0.1.nip.example']) {
+      await page.goto(`http://${host}:${port}/heartbeat`)
+      const status = await page.evaluate(
+        `fetch('/upload', { method: 'POST', body: '{"list":["/etc/hostname"]}' }).then(r => r.status)`,
+      )
+      expect(status).toBe(401)
+    }
+  })
+})
 
 const HACK = 'try { top.hacked = true } catch {} try { parent.hacked = true } catch {} window.hacked = true'
 
