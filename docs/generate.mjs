@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { destinationSchema } from '../build/config/destination.js'
 import { configSchema } from '../build/config/schema.js'
-import { mapMarked, toJsonSchema } from '../build/options.js'
+import { toJsonSchema, walk } from '../build/options.js'
 import { editorsFor } from '../build/page/editors.js'
 import { examplesFor } from '../build/page/examples.js'
 import { en } from '../build/page/words-en.js'
@@ -129,7 +129,7 @@ function providerOf(page) {
 function example({ type, about, config }) {
   const named = Object.entries(about.example).map(([name, values]) => [
     name,
-    mapMarked(config, values, (text, is) =>
+    walk(config, values, (text, is) =>
       is === 'secret' && /^[A-Z][A-Z0-9_]*$/.test(text) ? `\${${text}}` : text,
     ),
   ])

@@ -143,42 +143,44 @@ export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
   return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 
-type Change = (value: string | number, is: Mark) => string | number
+/** Returns what replaces a value. `path` is written as in `auth.keys[0].name`. */
+type Visit = (value: unknown, is: Mark | undefined, path: string) => unknown
 
-/** Changes every marked option of a configuration. The schema and the value are walked in parallel. */
-export function mapMarked<T>(schema: z.ZodType, value: T, change: Change): T
-export function mapMarked(schema: z.ZodType, value: unknown, change: Change): unknown {
-  const mark = marks.get(schema)
-  if (mark && (typeof value === 'string' || typeof value === 'number')) return change(value, mark.is)
-  const inner = unwrap(schema)
-  if (inner !== schema) return mapMarked(inner, value, change)
-  if (schema instanceof z.ZodUnion) {
-    return schema.options.reduce<unknown>((v, option) => mapMarked(classic(option), v, change), value)
-  }
-  if (Array.isArray(value)) {
-    const element = schema instanceof z.ZodArray ? elementOf(schema) : undefined
-    return element ? value.map(item => mapMarked(element, item, change)) : value
-  }
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => {
-      const member = memberOf(schema, name)
-      return [name, member ? mapMarked(member, item, change) : item]
-    }),
-  )
+/**
+ * Copies a configuration, and replaces its values: the strings and numbers that the schema marks, or without a schema
+ * all that are not objects or lists. The schema and the value are walked in parallel.
+ */
+export function walk<T>(schema: z.ZodType | undefined, value: T, visit: Visit, path?: string): T
+export function walk(schema: z.ZodType | undefined, value: unknown, visit: Visit, path = ''): unknown {
+  const inner = schema && unwrap(schema)
+  const member = (name: string) => inner && (memberOf(inner, name) ?? z.unknown())
+  if (inner instanceof z.ZodUnion)
+    return inner.options.reduce<unknown>((v, option) => walk(classic(option), v, visit, path), value)
+  if (Array.isArray(value))
+    return value.map((item, index) => walk(member(String(index)), item, visit, `${path}[${index}]`))
+  if (typeof value === 'object' && value !== null)
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [
+        name,
+        walk(member(name), item, visit, path === '' ? name : `${path}.${name}`),
+      ]),
+    )
+  if (!inner) return visit(value, undefined, path)
+  const mark = marks.get(inner)
+  return mark && (typeof value === 'string' || typeof value === 'number')
+    ? visit(value, mark.is, path)
+    : value
 }
 
 /** Resolves all paths in a configuration, including relative ones and `~`. */
 export function mapPaths<T>(schema: z.ZodType, value: T, resolve: (path: string) => string): T {
-  return mapMarked(schema, value, (value, is) =>
-    is === 'path' || is === 'file' ? resolve(String(value)) : value,
-  )
+  return walk(schema, value, (value, is) => (is === 'path' || is === 'file' ? resolve(String(value)) : value))
 }
 
 /** All strings of a configuration with a given mark. */
 export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
   const found: string[] = []
-  mapMarked(schema, value, (text, is) => {
+  walk(schema, value, (text, is) => {
     if (is === mark && typeof text === 'string') found.push(text)
     return text
   })
@@ -187,8 +189,6 @@ export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): st
 
 /** Zod types inner schemas for all of its variants. The cast is safe, because all of our schemas are of this variant. */
 const classic = (schema: z.ZodArray['element']) => schema as z.ZodType
-
-export const elementOf = ({ element }: z.ZodArray): z.ZodType => classic(element)
 
 /** The schema inside `optional()`, `default()` and similar wrappers. */
 export function unwrap(schema: z.ZodType): z.ZodType {
@@ -199,10 +199,11 @@ export function unwrap(schema: z.ZodType): z.ZodType {
   return schema
 }
 
-/** The schema of a member of an object or a record. */
+/** The schema of a member of an object or a record, or of an item of a list. */
 export function memberOf(schema: z.ZodType, name: string): z.ZodType | undefined {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodObject) return Object.hasOwn(inner.shape, name) ? inner.shape[name] : undefined
   if (inner instanceof z.ZodRecord) return classic(inner.valueType)
+  if (inner instanceof z.ZodArray) return classic(inner.element)
   return undefined
 }

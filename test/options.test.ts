@@ -1,14 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import {
-  collectMarked,
-  isPossibleHost,
-  localPath,
-  mapMarked,
-  memberOf,
-  secret,
-  unwrap,
-} from '../src/options.ts'
+import { collectMarked, isPossibleHost, localPath, memberOf, secret, unwrap, walk } from '../src/options.ts'
 
 const schema = z.strictObject({
   key: secret().describe('A key.'),
@@ -61,9 +53,9 @@ describe('collectMarked', () => {
   })
 })
 
-describe('mapMarked', () => {
-  it('changes marked strings and keeps the rest as it is', () => {
-    const changed = mapMarked(schema, value, (text, is) => (is === 'path' ? `/base/${text}` : '*'))
+describe('walk', () => {
+  it('changes marked strings and keeps the rest as it is; without a schema, all, with their paths', () => {
+    const changed = walk(schema, value, (text, is) => (is === 'path' ? `/base/${text}` : '*'))
     expect(changed).toEqual({
       key: '*',
       other: '*',
@@ -79,6 +71,9 @@ describe('mapMarked', () => {
       anything: value.anything,
     })
     expect(value.key).toBe('s1')
+    const paths = walk(undefined, { a: [{ b: 1 }, null], c: 'x' }, (_, is, path) => [is, path])
+    const at = (path: string) => [undefined, path]
+    expect(paths).toEqual({ a: [{ b: at('a[0].b') }, at('a[1]')], c: at('c') })
   })
 })
 
@@ -95,12 +90,13 @@ describe('unwrap and memberOf', () => {
     expect(unwrap(z.string().transform(Number))).toBeInstanceOf(z.ZodString)
   })
 
-  it('find members of objects and records, and nothing inherited', () => {
+  it('find members of objects, records and lists, and nothing inherited', () => {
     expect(memberOf(schema, 'plain')).toBeInstanceOf(z.ZodString)
     expect(memberOf(z.record(z.string(), z.number()), 'any')).toBeInstanceOf(z.ZodNumber)
     expect(memberOf(schema, 'absent')).toBeUndefined()
     expect(memberOf(schema, 'constructor')).toBeUndefined()
     expect(memberOf(schema, '__proto__')).toBeUndefined()
+    expect(memberOf(z.array(z.number()), '0')).toBeInstanceOf(z.ZodNumber)
     expect(memberOf(z.string(), 'length')).toBeUndefined()
   })
 })

@@ -1,6 +1,7 @@
 import { localPath, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { readTime } from '../times.ts'
+import { KEYLESS } from '../uploader/input.ts'
 import { isOrigin } from './endpoint.ts'
 import { permissions } from './permissions.ts'
 import { reverseProxy } from './proxy-users.ts'
@@ -13,10 +14,18 @@ const expiryDate = z
   .refine(text => readTime(text) !== undefined, 'must be an RFC 3339 time such as "2027-01-31T18:00:00Z"')
   .transform(text => readTime(text) ?? 0)
 
+/** Names by which the history tells the clients of `server.key`, of reverse proxies and tokens, and those without a key. */
+const isReserved = (name: string) =>
+  name === 'server' || KEYLESS.includes(name) || /^(?:proxy:|token )/.test(name)
+
 const uploadKey = z.strictObject({
   name: z
     .string()
     .min(1)
+    .refine(
+      name => !isReserved(name),
+      'is reserved for other clients: must not be "server" or a name of clients without an upload key, or begin with "proxy:" or "token "',
+    )
     .describe('Name of the upload key, shown in the log and in the history instead of the secret.'),
   key: secret().describe('Secret that clients send.'),
   ...permissions,

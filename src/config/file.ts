@@ -1,9 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ParseError } from 'jsonc-parser'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
-import type { OnProblem } from './interpolate.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
 
 /** A configuration file that was found but not parsed yet. */
@@ -74,60 +72,4 @@ export function readText(path: string): string {
   } catch (error) {
     throw new UnreadableError(path, error)
   }
-}
-
-/**
- * Parses JSON. Comments and trailing commas are allowed.
- *
- * @param report is called for each name that an object has more than once, since only the last value would count
- * @throws Error with line and column
- */
-export async function parseJson(text: string, report: OnProblem): Promise<unknown> {
-  const value = await parseTolerant(text)
-  for (const { path, offset } of findRepeated(text)) {
-    report(path, `is set twice, the second time in ${placeOf(text, offset)}. Remove one of them`)
-  }
-  return value
-}
-
-async function parseTolerant(text: string): Promise<unknown> {
-  try {
-    return JSON.parse(text)
-  } catch {
-    const { parse, printParseErrorCode } = await import('jsonc-parser')
-    const errors: ParseError[] = []
-    const value: unknown = parse(text, errors, { allowTrailingComma: true })
-    const [first] = errors
-    if (!first) return value
-    const what = printParseErrorCode(first.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
-    throw new Error(`is not valid JSON: ${what.toLowerCase()} in ${placeOf(text, first.offset)}`)
-  }
-}
-
-function placeOf(text: string, offset: number): string {
-  const lines = text.slice(0, offset).split('\n')
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
-}
-
-const COMMENT_STRING_OR_BRACKET =
-  /\/\/.*|\/\*[\s\S]*?(?:\*\/|$)|("(?:[^"\\]|\\[\s\S])*(?:"|\\?$))(\s*:)?|[{}[\]]/g
-
-/** Finds the members of valid JSON whose object has an earlier member of the same name. */
-function findRepeated(text: string): { path: string; offset: number }[] {
-  const repeated: { path: string; offset: number }[] = []
-  const around: { names: Set<string>; name: string }[] = []
-  for (const match of text.matchAll(COMMENT_STRING_OR_BRACKET)) {
-    const [token, string, colon] = match
-    if (token === '{' || token === '[') around.push({ names: new Set(), name: '' })
-    if (token === '}' || token === ']') around.pop()
-    const object = around.at(-1)
-    if (!object || !string || !colon) continue
-    object.name = JSON.parse(string)
-    if (object.names.has(object.name)) {
-      const path = around.flatMap(({ name }) => name || []).join('.')
-      repeated.push({ path, offset: match.index })
-    }
-    object.names.add(object.name)
-  }
-  return repeated
 }

@@ -16,7 +16,21 @@ export interface Import {
   notes: string[]
   /** Path of each destination in the old file, by its id. */
   places: Map<string, string>
+  /** Where our settings are in the old file, the most specific first. Of several places, the first that the file has is used. */
+  moved: readonly { readonly from: string; readonly to: readonly string[] }[]
 }
+
+const MOVED = [
+  { from: 'default', to: ['picBed.uploader', 'picBed.current'] },
+  { from: 'keyTemplate', to: ['buildIn.rename', 'settings.autoRename'] },
+  { from: 'log.level', to: ['settings.logLevel'] },
+  { from: 'images', to: ['buildIn'] },
+  {
+    from: 'server.key',
+    to: ['settings.serverKey', 'settings.server.secret', 'settings.server.key', 'server.key'],
+  },
+  { from: 'server', to: ['settings.server', 'server'] },
+]
 
 /** Converts a PicGo or PicList file. The options of destinations are not checked. */
 export async function importPicGo(old: Json): Promise<Import> {
@@ -44,7 +58,13 @@ export async function importPicGo(old: Json): Promise<Import> {
     }
     providers[type] = read
   }
-  return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes, places }
+  const moved = [...places].map(([id, path]) => ({ from: `providers.${id.replace('/', '.')}`, to: [path] }))
+  return {
+    config: Object.keys(providers).length > 0 ? { ...config, providers } : config,
+    notes,
+    places,
+    moved: [...moved, ...MOVED],
+  }
 }
 
 /** Says at which of these destinations files get other names than from the old program. */

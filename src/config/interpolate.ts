@@ -1,33 +1,26 @@
 import { readFileSync } from 'node:fs'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
+import { walk } from '../options.ts'
 import { resolveLocalPath } from './paths.ts'
-
-export interface Interpolation {
-  value: unknown
-  /** The files that were inserted. */
-  files: string[]
-}
-
-/** Is called for each error, with the path of the option. */
-export type OnProblem = (path: string, message: string) => void
+import type { OnProblem } from './problems.ts'
 
 /**
  * Replaces `${NAME}` with an environment variable and `${file:/run/secrets/key}` with the text of a file (without its final
  * line break) in every string of a configuration. `$${` is a literal `${`.
  *
  * @param base directory that relative file paths start at
+ * @returns the configuration, and the files that were inserted
  */
-export function interpolate(
-  value: unknown,
+export function interpolate<T>(
+  value: T,
   env: Readonly<Record<string, string | undefined>>,
   base: string,
   report: OnProblem,
-): Interpolation {
+): { value: T; files: string[] } {
   const files: string[] = []
-
-  function fill(text: string, path: string): string {
-    return text.replace(/\$(\$\{)|\$\{([^}]*)\}?/g, (whole, escaped: string | undefined, name: string) => {
+  const fill = (text: string, path: string) =>
+    text.replace(/\$(\$\{)|\$\{([^}]*)\}?/g, (whole, escaped: string | undefined, name: string) => {
       if (escaped) return escaped
       if (whole.endsWith('}') && name.startsWith('file:')) return readValue(name.slice(5), path) ?? whole
       if (!/^\$\{[A-Za-z_]\w*\}$/.test(whole)) {
@@ -42,7 +35,6 @@ export function interpolate(
       if (found === undefined) report(path, `the environment variable ${name} is not set`)
       return found ?? whole
     })
-  }
 
   function readValue(name: string, path: string): string | undefined {
     const file = resolveLocalPath(name, base)
@@ -56,14 +48,8 @@ export function interpolate(
     }
   }
 
-  function walk(node: unknown, path: string): unknown {
-    if (typeof node === 'string') return node.includes('${') ? fill(node, path) : node
-    if (Array.isArray(node)) return node.map((item, index) => walk(item, `${path}[${index}]`))
-    if (typeof node !== 'object' || node === null) return node
-    return Object.fromEntries(
-      Object.entries(node).map(([name, item]) => [name, walk(item, path ? `${path}.${name}` : name)]),
-    )
-  }
-
-  return { value: walk(value, ''), files }
+  const filled = walk(undefined, value, (leaf, _, path) =>
+    typeof leaf === 'string' ? fill(leaf, path) : leaf,
+  )
+  return { value: filled, files }
 }

@@ -1,6 +1,6 @@
-import { elementOf, memberOf, unwrap } from '../options.ts'
+import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import type { OnProblem } from './interpolate.ts'
+import type { OnProblem } from './problems.ts'
 import { suggest, suggestNear } from './suggest.ts'
 
 /**
@@ -94,12 +94,7 @@ function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_
 }
 
 function membersAt(schema: z.ZodType, path: PropertyKey[]): string[] {
-  let at: z.ZodType | undefined = schema
-  for (const segment of path) {
-    if (!at) return []
-    const inner = unwrap(at)
-    at = inner instanceof z.ZodArray ? elementOf(inner) : memberOf(inner, String(segment))
-  }
+  const at = path.reduce<z.ZodType | undefined>((at, name) => at && memberOf(at, String(name)), schema)
   const inner = at && unwrap(at)
   return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
 }

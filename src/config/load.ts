@@ -2,35 +2,27 @@ import { existsSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
-import { collectMarked, type Mark, mapMarked, mapPaths, showSize } from '../options.ts'
+import { membersOf } from '../members.ts'
+import { collectMarked, mapPaths, showSize, walk } from '../options.ts'
+import type * as z from '../packages/zod.ts'
 import { showDuration } from '../times.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
-import { destinationSchema } from './destination.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
-import type { OnProblem } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
 import { databasePathOf, knownHosts, resolveLocalPath } from './paths.ts'
-import { loadPlugins } from './plugins.ts'
-import {
-  checkCopies,
-  checkKeys,
-  checkReferences,
-  type DestinationConfig,
-  listNamed,
-  readDestinations,
-  secretsIn,
-} from './providers.ts'
-import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
+import { ConfigError, type Problem, reportTo } from './problems.ts'
+import { type DestinationConfig, listNamed, optionsOf, readDestinations, secretsIn } from './providers.ts'
+import { type LoadOptions, readConfig } from './read.ts'
+import { checkReferences } from './references.ts'
 import { configSchema, type Settings } from './schema.ts'
-import { createLocator } from './sources.ts'
 import { checkKeyFiles } from './tokens.ts'
 
-export { ConfigError, type Flags, type LoadOptions, type RawConfig } from './raw.ts'
+export type { Flags } from './override.ts'
+export { ConfigError } from './problems.ts'
+export type { LoadOptions } from './read.ts'
 
 export interface LoadedConfig {
-  /** The configuration as it was read, before defaults and checks. */
-  readonly raw: RawConfig
   readonly settings: Settings
   readonly destinations: readonly DestinationConfig[]
   /** The file that was read; undefined if there is none. */
@@ -57,79 +49,40 @@ export interface LoadedConfig {
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const problems: Problem[] = []
-  const raw = await readRaw(options, reportTo(problems))
-  return checkConfig(raw, problems)
-}
-
-const reportTo =
-  (problems: Problem[]): OnProblem =>
-  (path, message) => {
-    if (!problems.some(one => one.path === path && one.message === message)) problems.push({ path, message })
-  }
-
-/**
- * Checks a configuration that has been read.
- *
- * @param problems errors that were found while it was read
- * @throws ConfigError
- */
-export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Promise<LoadedConfig> {
   const report = reportTo(problems)
-  const resolvePath = (path: string) => resolveLocalPath(path, raw.base)
-  const { dataDirectory } = raw
-  const notes = [...raw.notes]
-  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, dataDirectory)
-  if (value !== raw.value) notes.push(embeddedNote(dataDirectory))
+  const read = await readConfig(options, report)
+  const { base, codeBase, dataDirectory, plugins } = read
+  const isEmbedded = !namesProviders(read.value)
+  const value = isEmbedded ? withEmbeddedDefault(read.value, dataDirectory) : read.value
 
   const parsed = configSchema.safeParse(value, { reportInput: true })
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  const plugins = raw.plugins ?? (await loadPlugins(value['plugins'], raw.codeBase, report))
+  const resolvePath = (path: string) => resolveLocalPath(path, base)
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, plugins, report)
-  checkKeys(value, report)
-  const { database } = value
-  if (isRecord(database) && database['driver'] === 'postgres' && database['url'] === undefined)
-    report('database.driver', 'is "postgres", which requires a connection URL in "database.url"')
-  if (problems.length === 0) checkCopies(destinations, report)
   const settings = parsed.success ? mapPaths(configSchema, parsed.data, resolvePath) : undefined
   if (settings) checkKeyFiles(settings.auth.tokens, report)
-  if (!settings || problems.length > 0)
-    throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
-
-  notes.push(...warnOfProxies(settings))
+  if (!settings || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
 
   const files = [
-    ...raw.files,
+    ...read.files,
     ...plugins.files,
     ...collectMarked(configSchema, settings, 'file'),
     ...destinations.flatMap(one => one.files),
   ]
+  const own = [databasePathOf({ settings, dataDirectory }), knownHosts(dataDirectory).kept]
+  const secrets = [...secretsIn(configSchema, settings), ...destinations.flatMap(one => one.secrets)]
   return {
-    raw,
     settings,
     destinations,
-    file: raw.file,
+    file: read.file,
     dataDirectory,
-    programFolder: existsSync(raw.codeBase) ? raw.codeBase : parse(raw.codeBase).root,
+    programFolder: existsSync(codeBase) ? codeBase : parse(codeBase).root,
     files,
-    ownPaths: [
-      ...new Set([
-        ...files,
-        ...raw.places,
-        ...plugins.folders,
-        databasePathOf({ settings, dataDirectory }),
-        knownHosts(dataDirectory).kept,
-      ]),
-    ],
-    secrets: [
-      ...new Set([
-        ...raw.secrets,
-        ...secretsIn(configSchema, settings),
-        ...destinations.flatMap(one => one.secrets),
-      ]),
-    ],
-    leftOut: raw.leftOut,
-    notes,
+    ownPaths: [...new Set([...files, ...read.places, ...plugins.folders, ...own])],
+    secrets: [...new Set([...read.secrets, ...secrets])],
+    leftOut: read.leftOut,
+    notes: [...read.notes, ...(isEmbedded ? [embeddedNote(dataDirectory)] : []), ...warnOfProxies(settings)],
   }
 }
 
@@ -148,20 +101,22 @@ export interface Glance extends Pick<LoadedConfig, 'dataDirectory'> {
 export async function glance(options: LoadOptions): Promise<Glance> {
   const problems: Problem[] = []
   const report = reportTo(problems)
-  const raw = await readRaw({ ...options, loadsPlugins: false }, (path, message) => {
-    if (path === 'server' || path.startsWith('server.')) report(path, message)
-  })
-  const schema = configSchema.pick({ server: true, database: true })
-  const parsed = schema.safeParse(
-    { server: raw.value['server'], database: readableDatabase(raw.value) },
-    { reportInput: true },
+  const read = await readConfig(
+    options,
+    (path, message) => {
+      if (path === 'server' || path.startsWith('server.')) report(path, message)
+    },
+    false,
   )
+  const { value, base, dataDirectory } = read
+  const schema = configSchema.pick({ server: true, database: true })
+  const part = { server: value['server'], database: readableDatabase(value) }
+  const parsed = schema.safeParse(part, { reportInput: true })
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  if (!parsed.success || problems.length > 0)
-    throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
-  const settings = mapPaths(schema, parsed.data, path => resolveLocalPath(path, raw.base))
-  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, raw.dataDirectory)
-  return { settings, dataDirectory: raw.dataDirectory, ids: listNamed(value['providers']).map(idOf) }
+  if (!parsed.success || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
+  const settings = mapPaths(schema, parsed.data, path => resolveLocalPath(path, base))
+  const { providers } = namesProviders(value) ? value : withEmbeddedDefault(value, dataDirectory)
+  return { settings, dataDirectory, ids: listNamed(providers).map(idOf) }
 }
 
 /** Ignores invalid settings of the database: a running server keeps its database if a changed file is invalid. */
@@ -214,23 +169,19 @@ export function showConfig(
   { settings, destinations }: LoadedConfig,
   mask: (text: string) => string,
 ): unknown {
-  const hide = (value: string | number, is: Mark) => {
-    if (is === 'secret') return '[secret]'
-    if (is === 'proxy') return hideLogin(String(value))
-    if (is === 'time') return showDuration(Number(value))
-    return is === 'size' ? showSize(Number(value)) : value
-  }
+  const show = (schema: z.ZodType, value: unknown) =>
+    walk(schema, value, (value, is) => {
+      if (is === 'secret') return '[secret]'
+      if (is === 'proxy') return hideLogin(String(value))
+      if (typeof value !== 'number') return value
+      return is === 'time' ? showDuration(value) : showSize(value)
+    })
   const providers: Record<string, Json> = {}
-  for (const { type, name, provider, options, common } of destinations) {
-    const shown = mapMarked(provider.config, options, hide)
-    providers[type] = {
-      ...providers[type],
-      [name]: { ...mapMarked(destinationSchema, common, hide), ...shown },
-    }
-  }
+  for (const { type, name, provider, options, common } of destinations)
+    providers[type] = { ...providers[type], [name]: show(optionsOf(provider), { ...common, ...options }) }
   const defaultId = settings.default ?? (destinations[0] && idOf(destinations[0]))
-  const shown = mapMarked(configSchema, { ...settings, default: defaultId }, hide)
-  return JSON.parse(JSON.stringify({ ...shown, providers }), (_, value: unknown) =>
+  const shown = show(configSchema, { ...settings, default: defaultId, providers: {} })
+  return walk(undefined, { ...membersOf(shown), providers }, value =>
     typeof value === 'string' ? mask(value) : value,
   )
 }

@@ -11,9 +11,9 @@ import { isDefined, type Provider } from '../providers/contract.ts'
 import type { Plugin } from '../providers/kit.ts'
 import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
 import { destinationSchema } from './destination.ts'
-import type { OnProblem } from './interpolate.ts'
 import { isRecord } from './json.ts'
 import { resolveLocalPath } from './paths.ts'
+import type { OnProblem } from './problems.ts'
 
 const LOADING_MS = 10_000
 

@@ -208,16 +208,20 @@ export const configSchema = z.strictObject({
     { interval: timeout('10m', 'Interval between two deletions of expired files.') },
     'Deletion of expired files. What expires, and when, is the `expiry` of each destination.',
   ),
-  database: section(
-    {
+  database: z
+    .strictObject({
       driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Database for jobs and history.'),
       path: localPath()
         .optional()
         .describe('Database file of the sqlite driver. Default: store.db in the data directory of the user.'),
       url: secret().optional().describe('Connection URL of the postgres driver. Required for it.'),
-    },
-    'The database for jobs and history.',
-  ),
+    })
+    .refine(({ driver, url }) => driver === 'sqlite' || url !== undefined, {
+      path: ['driver'],
+      message: 'is "postgres", which requires a connection URL in "database.url"',
+    })
+    .prefault({})
+    .describe('The database for jobs and history.'),
   shutdown: section(
     {
       grace: timeout(

@@ -15,8 +15,8 @@ import {
   TOKEN_PRESETS,
   type TokenSettings,
 } from '../tokens/presets.ts'
-import type { OnProblem } from './interpolate.ts'
 import { permissions } from './permissions.ts'
+import type { OnProblem } from './problems.ts'
 import { tokenHeader } from './proxy-users.ts'
 
 const keyUrl = z.string().refine(isSafeUrl, 'must be an https URL, or http on a loopback address')

@@ -1,10 +1,12 @@
 import { UploadError } from '../errors.ts'
-import { membersOf } from '../members.ts'
 import { chooseDestination, type DestinationName, idOf, type LeftOut } from '../uploader/destinations.ts'
 import { type Import, noteNames } from './import.ts'
-import type { OnProblem } from './interpolate.ts'
-import { isRecord, type Json } from './json.ts'
+import type { Json } from './json.ts'
+import type { OnProblem } from './problems.ts'
 import { listNamed, readDestinations } from './providers.ts'
+
+/** Options of destinations, by provider and name. */
+type Saved = Record<string, Record<string, Json>>
 
 /**
  * Removes the destinations of a PicGo or PicList file that can't be used. In PicGo they do no harm until they are chosen,
@@ -17,56 +19,52 @@ export async function leaveOutUnusable(
   { config, notes, places }: Import,
   report: OnProblem,
 ): Promise<{ config: Json; notes: string[]; leftOut: LeftOut[] }> {
-  const all = listNamed(config['providers'])
-  const inUse = findInUse(all, config['default'])
+  // The cast is safe: the import and the environment make nothing else of them.
+  const saved = structuredClone(config['providers'] ?? {}) as Saved
+  const inUse = findInUse(listNamed(saved), config['default'])
   const leftOut: LeftOut[] = []
-  let left = { config, notes }
-  for (const named of inUse === undefined ? [] : all) {
-    const path = places.get(idOf(named))
-    if (path === undefined) continue
-    const problems = await problemsOf(named, config['providers'])
-    if (problems === '') continue
-    if (inUse && idOf(named) === idOf(inUse)) {
-      report('', `"${path}" is the uploader in use, but it is not valid here: ${problems}.`)
+  const remarks: string[] = []
+  for (const { type, name } of inUse === undefined ? [] : listNamed(saved)) {
+    const id = idOf({ type, name })
+    const path = places.get(id)
+    const reason = path === undefined ? '' : await problemsOf(type, name, saved[type]?.[name])
+    if (reason === '') continue
+    if (inUse === id) {
+      report('', `"${path}" is the uploader in use, but it is not valid here: ${reason}.`)
       continue
     }
-    leftOut.push({ ...named, reason: problems })
-    const remarks = `providers.${named.type}.${named.name}: `
-    left = {
-      config: without(left.config, named),
-      notes: [
-        ...left.notes.filter(note => !note.startsWith(remarks)),
-        `"${path}" was skipped, because it is not valid here: ${problems}.`,
-      ],
-    }
+    leftOut.push({ type, name, reason })
+    remarks.push(`"${path}" was skipped, because it is not valid here: ${reason}.`)
+    remove(saved, type, name)
   }
-  const kept = listNamed(left.config['providers']).filter(named => places.has(idOf(named)))
-  const templates = kept.map(named => ({
-    id: idOf(named),
-    keyTemplate: optionsOf(named, left.config)['keyTemplate'],
-  }))
-  return { ...left, notes: [...left.notes, ...noteNames(templates)], leftOut }
+  const isKept = (note: string) =>
+    !leftOut.some(({ type, name }) => note.startsWith(`providers.${type}.${name}: `))
+  const kept = listNamed(saved).flatMap(({ type, name }) => {
+    const id = idOf({ type, name })
+    return places.has(id) ? [{ id, keyTemplate: saved[type]?.[name]?.['keyTemplate'] }] : []
+  })
+  return {
+    config: { ...config, providers: saved },
+    notes: [...notes.filter(isKept), ...remarks, ...noteNames(kept)],
+    leftOut,
+  }
 }
 
-const optionsOf = ({ type, name }: DestinationName, { providers }: Json): Json =>
-  membersOf(membersOf(membersOf(providers)[type])[name])
-
 /** Returns undefined if the destination in use is not clear, which is reported elsewhere. */
-function findInUse(all: readonly DestinationName[], wanted: unknown): DestinationName | undefined {
-  if (typeof wanted !== 'string') return all.length === 1 ? all[0] : undefined
+function findInUse(all: readonly DestinationName[], wanted: unknown): string | undefined {
+  if (typeof wanted !== 'string') return all.length === 1 && all[0] ? idOf(all[0]) : undefined
   try {
-    return chooseDestination(all, wanted)
+    return idOf(chooseDestination(all, wanted))
   } catch (error) {
     if (error instanceof UploadError) return undefined
     throw error
   }
 }
 
-async function problemsOf({ type, name }: DestinationName, providers: unknown): Promise<string> {
-  const saved = isRecord(providers) && isRecord(providers[type]) ? providers[type][name] : undefined
+async function problemsOf(type: string, name: string, options: unknown): Promise<string> {
   const problems: string[] = []
   await readDestinations(
-    { [type]: { [name]: saved } },
+    { [type]: { [name]: options } },
     path => path,
     (path, message) => {
       const option = path.slice(`providers.${type}.${name}.`.length)
@@ -76,25 +74,16 @@ async function problemsOf({ type, name }: DestinationName, providers: unknown): 
   return problems.join('; ')
 }
 
-function without(config: Json, { type, name }: DestinationName): Json {
-  const providers = membersOf(config['providers'])
-  const { [name]: gone, ...others } = membersOf(providers[type])
-  const { [type]: before, ...rest } = providers
-  const left = Object.keys(others).length > 0 ? { ...providers, [type]: others } : rest
-  return { ...config, providers: withoutMirror(left, idOf({ type, name })) }
-}
-
-/** Removes the destination from all mirrors. The note on the destination gives the reason. */
-function withoutMirror(providers: Json, id: string): Json {
-  const rest = ({ mirrors, ...options }: Json): Json => {
-    const others = Array.isArray(mirrors) ? mirrors.filter(mirror => mirror !== id) : []
-    return others.length > 0 ? { ...options, mirrors: others } : options
+/** Removes a destination, also from all mirrors. The note on it gives the reason. */
+function remove(saved: Saved, type: string, name: string): void {
+  const ofType = saved[type] ?? {}
+  delete ofType[name]
+  if (Object.keys(ofType).length === 0) delete saved[type]
+  for (const options of Object.values(saved).flatMap(one => Object.values(one ?? {}))) {
+    const mirrors = options?.['mirrors']
+    if (!Array.isArray(mirrors)) continue
+    const others = mirrors.filter(mirror => mirror !== idOf({ type, name }))
+    if (others.length > 0) options['mirrors'] = others
+    else delete options['mirrors']
   }
-  return mapValues(providers, saved =>
-    isRecord(saved) ? mapValues(saved, one => (isRecord(one) ? rest(one) : one)) : saved,
-  )
-}
-
-function mapValues(record: Json, change: (value: unknown) => unknown): Json {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 }

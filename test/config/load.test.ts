@@ -374,10 +374,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
       'providers.local.a.keyTemplate: ends with "/": an object key must end with a file name',
     ],
   ])('%j', async (config, problem) => {
-    const problems = await problemsOf(config)
-    // What is not written like a destination is none that is there, either.
-    expect(problems[0]).toBe(problem)
-    expect(problems.filter(line => !line.includes('is not a destination. '))).toEqual([problem])
+    expect(await problemsOf(config)).toEqual([problem])
   })
 
   it.each([
@@ -428,9 +425,9 @@ it('every mistake is reported at once, wherever it is', async () => {
     expect.stringMatching(/^providers\.nope: is not a provider. Available: aliyun, /),
     expect.stringMatching(/^default: "local\/absent" can't be used\. .*Available: "local\/a", "local\/b"/),
     expect.stringMatching(
-      /^auth\.keys\[0\]\.destinations: "local\/nowhere" is not a destination\. Available: "local\/a"/,
+      /^auth\.keys\[0\]\.destinations\[0\]: "local\/nowhere" is not a destination\. Available: "local\/a"/,
     ),
-    'auth.keys[1].name: "ci" is already the name of another upload key. Choose a different name',
+    'auth.keys[1].name: is the same name as auth.keys[0].name. Choose a different one',
   ])
 })
 
@@ -446,15 +443,15 @@ describe('names that stand twice in one object', () => {
       "server": { "host": "::1" },
     }`
     expect(await problemsOf(text)).toEqual([
-      'providers.local.blog: is set twice, the second time in line 6, column 9. Remove one of them',
-      'providers.local.blog.directory: is set twice, the second time in line 6, column 52. Remove one of them',
-      'server: is set twice, the second time in line 8, column 7. Remove one of them',
+      'providers.local.blog: is set twice, the second time in line 6. Remove one of them',
+      'providers.local.blog.directory: is set twice, the second time in line 6. Remove one of them',
+      'server: is set twice, the second time in line 8. Remove one of them',
     ])
   })
 
   it('are found by their meaning, not their spelling', async () => {
     expect(await problemsOf('{"log": {}, "\\u006cog": {}}')).toEqual([
-      'log: is set twice, the second time in line 1, column 13. Remove one of them',
+      'log: is set twice, the second time in line 1. Remove one of them',
     ])
   })
 
@@ -574,9 +571,9 @@ describe('destinations of keys', () => {
     expect(
       await problemsOf(withKeys({ destinations: ['local/x', 'local', 's3/y'] }, { destinations: ['z'] })),
     ).toEqual([
-      'auth.keys[0].destinations: "local/x" is not a destination. Available: "local/Default"',
-      'auth.keys[0].destinations: "s3/y" is not a destination. Available: "local/Default"',
-      'auth.keys[1].destinations: "z" is not a destination. Available: "local/Default"',
+      'auth.keys[0].destinations[0]: "local/x" is not a destination. Available: "local/Default"',
+      'auth.keys[0].destinations[2]: "s3/y" is not a destination. Available: "local/Default"',
+      'auth.keys[1].destinations[0]: "z" is not a destination. Available: "local/Default"',
     ])
   })
 
@@ -587,7 +584,7 @@ describe('destinations of keys', () => {
     expect(unknown).toMatch(/^providers\.nope: is not a provider\. Available: /)
     expect(others).toEqual([
       expect.stringMatching(/^default: "s3\/y" .*"local\/Default"\.$/),
-      'auth.keys[0].destinations: "s3" is not a destination. Available: "local/Default"',
+      'auth.keys[0].destinations[0]: "s3" is not a destination. Available: "local/Default"',
     ])
     expect(others.join()).not.toContain('nope')
     expect(await problemsOf({ providers, default: 'nope/a' })).toEqual([unknown])
@@ -596,16 +593,15 @@ describe('destinations of keys', () => {
 
   it('names of keys must differ', async () => {
     expect(await problemsOf(withKeys({ name: 'a' }, { name: 'b' }, { name: 'a' }))).toEqual([
-      'auth.keys[2].name: "a" is already the name of another upload key. Choose a different name',
+      'auth.keys[2].name: is the same name as auth.keys[0].name. Choose a different one',
     ])
   })
 
   it('attack: a key called "server" gets the answers of server.key', async () => {
     const config = withKeys({ name: 'ci' }, { name: 'server' })
     expect(await problemsOf({ ...config, server: { key: 'k3y' } })).toEqual([
-      'auth.keys[1].name: "server" is the name of server.key. Choose a different name',
+      expect.stringMatching(/^auth\.keys\[1\]\.name: is reserved for other clients: must not be "server"/),
     ])
-    expect(await problemsOf(config)).toEqual([])
   })
 })
 

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { noteUnused, parseJson, readText } from '../../config/file.ts'
+import { noteUnused, readText } from '../../config/file.ts'
 import { importPicGo } from '../../config/import.ts'
 import { ConfigError, type LoadedConfig, loadConfig, showConfig } from '../../config/load.ts'
+import { parseJson } from '../../config/parse.ts'
 import { isPicGoConfig } from '../../config/picgo/recognise.ts'
-import { loadPlugins, NO_PLUGINS, type Plugins } from '../../config/plugins.ts'
+import { NO_PLUGINS, type Plugins } from '../../config/plugins.ts'
 import { wholeSchema } from '../../config/providers.ts'
-import { readRaw } from '../../config/raw.ts'
+import { readConfig } from '../../config/read.ts'
 import { findRisks } from '../../config/risks.ts'
 import { leaveOutUnusable } from '../../config/unusable.ts'
 import { toJsonSchema } from '../../options.ts'
@@ -56,8 +57,10 @@ async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise
   const where = { ...terminal, file: config }
   noteUnused(where, terminal.note)
   try {
-    const { value, codeBase } = await readRaw({ ...where, loadsPlugins: false }, () => {})
-    return await loadPlugins(value['plugins'], codeBase, (path, message) => note(`${path}: ${message}`))
+    const { plugins } = await readConfig(where, (path, message) => {
+      if (path.startsWith('plugins[')) note(`${path}: ${message}`)
+    })
+    return plugins
   } catch (error) {
     if (config !== undefined || !(error instanceof ConfigError)) throw error
     note(error.message)
@@ -75,9 +78,11 @@ export async function describeConfig(plugins?: Plugins): Promise<object> {
 /** `config import FILE`: prints the converted file on standard output, and what could not be imported on standard error. */
 export async function importFile({ words: [file = ''] }: Call, terminal: Terminal): Promise<number> {
   const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
-  const old = await parseJson(readText(resolve(terminal.cwd, file)), note).catch((error: Error) => {
-    throw new Error(`${file} ${error.message}`)
-  })
+  const { value: old } = await parseJson(readText(resolve(terminal.cwd, file)), note).catch(
+    (error: Error) => {
+      throw new Error(`${file} ${error.message}`)
+    },
+  )
   if (!isPicGoConfig(old)) {
     terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
     return 1

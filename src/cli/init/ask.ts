@@ -1,5 +1,5 @@
 import * as prompts from '@clack/prompts'
-import { coerce } from '../../config/environment.ts'
+import { coerce } from '../../config/override.ts'
 import { collectMarked, memberOf, unwrap } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import type { InitChoice, Provider, UnknownHost } from '../../providers/contract.ts'

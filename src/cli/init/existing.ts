@@ -1,7 +1,8 @@
 import { access, chmod, chown, constants, realpath, rename, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { parseJson, readText } from '../../config/file.ts'
+import { readText } from '../../config/file.ts'
 import { isRecord } from '../../config/json.ts'
+import { parseJson } from '../../config/parse.ts'
 import { isPicGoConfig } from '../../config/picgo/recognise.ts'
 import { listNamed } from '../../config/providers.ts'
 import { systemCode } from '../../errors.ts'
@@ -28,7 +29,7 @@ export interface Existing {
 export async function readExisting(named: string): Promise<Existing> {
   const text = readText(named)
   const file = await realpath(named)
-  const parsed = await parseJson(text, (path, problem) => {
+  const { value: parsed } = await parseJson(text, (path, problem) => {
     throw new Error(`is ambiguous: "${path}" ${problem}.`)
   }).catch((error: Error) => {
     throw new Error(`${named} ${error.message}`)

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
-import { elementOf, memberOf, unwrap } from '../options.ts'
+import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
-import type { OnProblem } from './interpolate.ts'
 import { isRecord } from './json.ts'
+import type { OnProblem } from './problems.ts'
 import { suggest } from './suggest.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -56,12 +56,37 @@ export async function readDotenv(file: string): Promise<Environment | undefined>
   }
 }
 
-/** A setting that an environment variable sets. */
-export interface GivenSetting {
-  readonly variable: string
+/** A setting of the environment or of the command line, which overrides the file. */
+export interface Override {
+  /** What sets it: a variable, with its `.env` file, or a flag. */
+  readonly name: string
   /** Path of the setting in the configuration, case-insensitive. */
   readonly path: readonly string[]
-  readonly text: string
+  readonly read: (schema: z.ZodType) => unknown
+}
+
+/** Settings of the command line, by section. They override the environment and the file. */
+export type Flags = Record<string, Record<string, unknown>>
+
+/** Flags that have other names than their settings. */
+const FLAGS: Readonly<Record<string, string>> = {
+  strictPort: '--strict-port',
+  watch: '--no-watch',
+  anonymous: '--allow-anonymous',
+  level: '--log-level',
+}
+
+/** The settings that flags set. */
+export function overridesOfFlags(flags: Flags): Override[] {
+  return Object.entries(flags).flatMap(([section, members]) =>
+    Object.entries(members)
+      .filter(([, value]) => value !== undefined)
+      .map(([member, value]) => ({
+        name: FLAGS[member] ?? `--${member}`,
+        path: [section, member],
+        read: () => value,
+      })),
+  )
 }
 
 /**
@@ -70,47 +95,47 @@ export interface GivenSetting {
  *
  * @param note gets a sentence for each variable that looks like one of ours but is ignored
  */
-export function findSettings(env: Environment, note: (sentence: string) => void): GivenSetting[] {
-  const found: GivenSetting[] = []
-  for (const [variable, text] of Object.entries(env)) {
+export function overridesOfVariables(
+  { env, file, added }: Variables,
+  note: (sentence: string) => void,
+): Override[] {
+  return Object.entries(env).flatMap(([variable, text]) => {
     const name = variable.toUpperCase()
-    if (!text || !isOurs(name) || isNotASetting(name, text)) continue
-    const path = pathOf(name)
-    if (path !== undefined) found.push({ variable, path, text })
-    else {
-      const names = [...SHORT_NAMES.keys()].join(', ')
-      note(
-        `The environment variable ${variable} is ignored. Available: ${names}, and ${PREFIX}SECTION__NAME for all other settings.`,
-      )
-    }
-  }
-  return found
-}
-
-/** Whether a variable has the prefix of our settings. */
-const isOurs = (variable: string) => variable.toUpperCase().startsWith('UPLOAD_SERVER_')
-
-/** The path of the setting that a variable sets; undefined if its name is not one of ours. */
-function pathOf(variable: string): string[] | undefined {
-  const name = variable.toUpperCase()
-  const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
-  return path?.split('__')
+    if (!text || !name.startsWith('UPLOAD_SERVER_') || isNotASetting(name, text)) return []
+    const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
+    if (path !== undefined)
+      return {
+        name: added.has(variable) ? `${variable} in ${file}` : variable,
+        path: path.split('__'),
+        read: schema => coerce(text, schema),
+      }
+    note(
+      `The environment variable ${variable} is ignored. Available: ${[...SHORT_NAMES.keys()].join(', ')}, and ${PREFIX}SECTION__NAME for all other settings.`,
+    )
+    return []
+  })
 }
 
 /**
- * Overrides a configuration with settings of the environment.
+ * Overrides settings of a configuration, in this order.
  *
- * @param schema of the configuration, including the providers that the variables configure
+ * @param schema of the configuration, including the providers that are configured
  */
-export function applySettings(
+export function override<T>(
+  config: T,
+  overrides: readonly Override[],
+  schema: z.ZodType,
+  report: OnProblem,
+): T
+export function override(
   config: unknown,
-  given: readonly GivenSetting[],
+  overrides: readonly Override[],
   schema: z.ZodType,
   report: OnProblem,
 ): unknown {
   let result = config
-  for (const { variable, path, text } of given)
-    result = assign(result, path, text, schema, hint => report(variable, `does not match a setting${hint}`))
+  for (const { name, path, read } of overrides)
+    result = assign(result, path, read, schema, hint => report(name, `does not match a setting${hint}`))
   return result
 }
 
@@ -125,12 +150,12 @@ function isNotASetting(name: string, text: string): boolean {
 function assign(
   node: unknown,
   path: readonly string[],
-  text: string,
+  read: Override['read'],
   schema: z.ZodType,
   unknown: (hint: string) => void,
 ): unknown {
   const [segment, ...rest] = path
-  if (segment === undefined) return coerce(text, schema)
+  if (segment === undefined) return read(schema)
   const object = isRecord(node) ? node : {}
   const name = memberName(segment, object, schema)
   const member = name === undefined ? undefined : memberOf(schema, name)
@@ -142,7 +167,7 @@ function assign(
   // If the file has another value instead of an object, that error must not be hidden.
   if (node !== undefined && !isRecord(node)) return node
   const key = Object.hasOwn(object, name) ? name : (aliasOf(name, object) ?? name)
-  return { ...object, [key]: assign(object[key], rest, text, member, unknown) }
+  return { ...object, [key]: assign(object[key], rest, read, member, unknown) }
 }
 
 /** The alias under which a file configures a provider. */
@@ -168,7 +193,7 @@ export function coerce(text: string, schema: z.ZodType): unknown {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodString || inner instanceof z.ZodEnum) return text
   if (inner instanceof z.ZodArray && !text.trimStart().startsWith('[')) {
-    return text.split(',').map(item => coerce(item.trim(), elementOf(inner)))
+    return text.split(',').map(item => coerce(item.trim(), memberOf(inner, '0') ?? inner))
   }
   try {
     return JSON.parse(text)

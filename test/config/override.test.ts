@@ -3,13 +3,16 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { applySettings, type Environment, findSettings, withDotenv } from '../../src/config/environment.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { type Environment, override, overridesOfVariables, withDotenv } from '../../src/config/override.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { unwrap } from '../../src/options.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+
+const fromEnv = (env: Environment, note: (sentence: string) => void = () => {}) =>
+  overridesOfVariables({ env, added: new Set() }, note)
 
 interface Setting {
   path: string[]
@@ -175,12 +178,7 @@ describe('UPLOAD_SERVER__… sets', () => {
     for (const option of Object.keys(provider?.config.shape ?? {})) {
       const problems: string[] = []
       const variable = `UPLOAD_SERVER__PROVIDERS__${type}__BLOG__${option}`.toUpperCase()
-      const config = applySettings(
-        {},
-        findSettings({ [variable]: 'x' }, () => {}),
-        schema,
-        path => problems.push(path),
-      )
+      const config = override({}, fromEnv({ [variable]: 'x' }), schema, path => problems.push(path))
       expect(problems).toEqual([])
       expect(Object.keys(pick(config, ['providers', type, 'blog']) as object)).toEqual([option])
     }
@@ -232,12 +230,8 @@ function apply(config: unknown, env: Environment) {
   const problems: string[] = []
   const notes: string[] = []
   const report = (path: string, message: string) => problems.push(`${path}: ${message}`)
-  const value = applySettings(
-    config,
-    findSettings(env, note => notes.push(note)),
-    configSchema,
-    report,
-  )
+  const overrides = fromEnv(env, note => notes.push(note))
+  const value = override(config, overrides, configSchema, report)
   return { value, problems, notes }
 }
 
@@ -322,14 +316,9 @@ describe('settings of the environment', () => {
     const schema = await wholeSchema(['local'])
     const file = { providers: { local: { MyBlog: { directory: '/a' } } } }
     const env = { UPLOAD_SERVER__PROVIDERS__LOCAL__MYBLOG__SERVE: 'true' }
-    expect(
-      applySettings(
-        file,
-        findSettings(env, () => {}),
-        schema,
-        () => {},
-      ),
-    ).toEqual({ providers: { local: { MyBlog: { directory: '/a', serve: true } } } })
+    expect(override(file, fromEnv(env), schema, () => {})).toEqual({
+      providers: { local: { MyBlog: { directory: '/a', serve: true } } },
+    })
   })
 
   it.each([null, 'x', 7, ['x']])('does not hide that a section of the file is %j', section => {
