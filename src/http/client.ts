@@ -4,7 +4,7 @@ import { Problem } from '../problem.ts'
 import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
 import { decodeHeader, excerpt } from './excerpt.ts'
 import { endpointOf, exchange, type RawReply } from './exchange.ts'
-import { connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
+import { type ConnectionAdvice, connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
 
 export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
@@ -16,6 +16,8 @@ export interface HttpRequest {
   readonly accept?: (status: number) => boolean
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number
+  /** What to do if the server can't be reached. Default: depends on the failure. */
+  readonly advice?: ConnectionAdvice
   /** Finds the reason in an error response, and what to do. Default: its text. */
   readonly explain?: (refusal: HttpReply) => Refusal | undefined
 }
@@ -93,7 +95,8 @@ async function sendOnce(
   } catch (error) {
     signal.throwIfAborted()
     // An UploadError comes from the body or a proxy, anything else from the connection.
-    throw error instanceof UploadError ? error : connectionProblem(error, `${url.host} can't be reached`)
+    if (error instanceof UploadError) throw error
+    throw connectionProblem(error, `${url.host} can't be reached`, request.advice)
   }
 }
 

@@ -6,6 +6,7 @@ import { type AddressScope, allowAddresses, isAt } from './addresses.ts'
 import { createAgent } from './agents.ts'
 import { dial, ForbiddenAddress } from './dial.ts'
 import { basicAuthorization } from './exchange.ts'
+import { connectionProblem } from './network.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
 import { readTrust } from './trust.ts'
 
@@ -18,21 +19,16 @@ const ADVICE: Record<AddressScope, string> = {
   any: 'Use the IP address of a single host.',
 }
 
-const FAILURES: readonly [code: RegExp, reason: string][] = [
-  [/^ENOTFOUND$/, 'the hostname does not exist; check the URL'],
-  [/^EAI_/, 'the hostname could not be resolved; check DNS on the machine that fetches the URL'],
-  [/^ECONNREFUSED$/, 'nothing accepts connections at that port'],
-  [
-    /^ECONNRESET$|^EPIPE$|PREMATURE_CLOSE$/,
-    'the connection was closed before the response was complete; try again',
-  ],
-  [/^ETIMEDOUT$/, 'the host does not respond'],
-  [/^E(HOST|NET)UNREACH$|^EADDRNOTAVAIL$/, 'there is no route to the host'],
-  [/CERT|SIGNATURE|ERR_SSL|ERR_TLS|^EPROTO$/, 'no trusted TLS connection; check the certificate of the host'],
-  [/^HPE_HEADER_OVERFLOW$/, 'the response headers are too long'],
-  [/^HPE_/, 'the response is not valid HTTP'],
-  [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'the response could not be decompressed'],
-]
+/** What to do about failures of the host of a URL, which a client chose. */
+const HOST_ADVICE = {
+  ENOTFOUND: 'Check the URL.',
+  EAI_AGAIN: 'Check DNS on the machine that fetches the URL.',
+  ECONNRESET: 'Try again.',
+  EPIPE: 'Try again.',
+  ERR_STREAM_PREMATURE_CLOSE: 'Try again.',
+  certificate: 'Check the certificate of the host.',
+  tls: 'Check the certificate of the host.',
+}
 
 export interface GuardedFetchOptions {
   /** IP addresses that may be connected to, on every hop. */
@@ -95,11 +91,9 @@ export function describeHop(first: URL, target: URL): string {
   return from === to ? to : `${to}, to which ${from} redirects,`
 }
 
-/** Describes a connection failure, with its code. */
-export function describeFailure(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const reason = FAILURES.find(([pattern]) => pattern.test(code))?.[1] ?? 'the connection failed'
-  return code === '' ? reason : `${reason} (${code})`
+/** The error for a host that can't be reached, or whose response breaks off. @param what such as `"a.example/b" could not be read` */
+export function explainHost(cause: unknown, what: string): UploadError {
+  return new UploadError('source_failed', connectionProblem(cause, what, HOST_ADVICE).message, { cause })
 }
 
 /** One request, no redirect followed. `isPublic`: whether the host has public IP addresses. */
@@ -146,9 +140,10 @@ async function get(
       const message = `${name} was not fetched: its IP address is not allowed. ${ADVICE[addresses]}`
       throw new UploadError('source_forbidden', message, { cause })
     }
+    const what = `${name} could not be fetched`
     const known = [failure, cause].find(error => error instanceof UploadError)
-    const reason = known?.message ?? `${describeFailure(failure ?? cause)}.`
-    throw new UploadError('source_failed', `${name} could not be fetched: ${reason}`, { cause })
+    if (known) throw new UploadError('source_failed', `${what}: ${known.message}`, { cause })
+    throw explainHost(failure ?? cause, what)
   }
 }
 

@@ -41,21 +41,34 @@ export function networkCodeOf(error: unknown): string {
   return ''
 }
 
-/** Returns whether an error code means that a certificate is not trusted. */
-export function isUntrusted(code: string): boolean {
-  return /CERT|SELF_SIGNED|^UNABLE_TO_|ALTNAME/.test(code)
-}
+/** What to do about a failed connection, by its code, or by its kind: `certificate` or `tls`. */
+export type ConnectionAdvice = Readonly<Record<string, string>>
 
-/** Returns whether an error code means that the TLS handshake failed. */
-export function isNoTls(code: string): boolean {
-  return code === 'EPROTO' || /^ERR_SSL/.test(code)
-}
-
-/** What to do about a failed connection, where the general advice does not fit. */
-export interface ConnectionAdvice {
-  readonly untrusted?: string
-  readonly noTls?: string
-}
+/** Failures that have many codes. */
+const KINDS: readonly [codes: RegExp, why: string, kind?: string, advice?: string][] = [
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    'its certificate is for another hostname',
+    'certificate',
+    'Check the hostname.',
+  ],
+  [
+    /CERT|SELF_SIGNED|^UNABLE_TO_/,
+    'its certificate is not trusted',
+    'certificate',
+    'Set "caFile" if it is issued by your own CA.',
+  ],
+  [
+    /^EPROTO$|^ERR_(?:SSL|TLS)/,
+    'the TLS handshake failed',
+    'tls',
+    'Use http instead of https if the server does not use TLS.',
+  ],
+  [/^HPE_HEADER_OVERFLOW$/, 'its response headers are too long'],
+  [/^HPE_/, 'its response is not valid HTTP'],
+  [/PREMATURE_CLOSE$/, 'it closed the connection before the response was complete'],
+  [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'its response could not be decompressed'],
+]
 
 /**
  * The problem of a connection that can't be opened or breaks. This is the only place that explains one.
@@ -64,22 +77,14 @@ export interface ConnectionAdvice {
  */
 export function connectionProblem(error: unknown, what: string, advice: ConnectionAdvice = {}): Problem {
   const code = networkCodeOf(error)
-  const fail = (why: string, advice?: string, retryable = false) =>
-    new Problem(`${what}: ${why}`, { advice, retryable, cause: error })
-  if (isUntrusted(code))
-    return fail(
-      `its certificate is not trusted (${code})`,
-      advice.untrusted ?? 'Set "caFile" if it is issued by your own CA.',
-    )
-  if (isNoTls(code))
-    return fail(
-      `the TLS handshake failed (${code})`,
-      advice.noTls ?? 'Use http instead of https if the server does not use TLS.',
-    )
-  if (code.startsWith('HPE_')) return fail(`its response is not valid HTTP (${code})`, undefined, true)
-  const why =
+  const [, why, kind, general] = KINDS.find(([codes]) => codes.test(code)) ?? []
+  const other =
     explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed')
-  return fail(why, undefined, code !== 'ENOTFOUND')
+  return new Problem(`${what}: ${why ? `${why} (${code})` : other}`, {
+    advice: advice[code] ?? (kind && advice[kind]) ?? general,
+    retryable: kind === undefined && code !== 'ENOTFOUND',
+    cause: error,
+  })
 }
 
 /** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */

@@ -403,7 +403,11 @@ describe('guardedFetch', () => {
   })
 
   it.each([
-    ['a server that closes at once', (socket: { destroy(): void }) => socket.destroy(), 'closed before'],
+    [
+      'a server that closes at once',
+      (socket: { destroy(): void }) => socket.destroy(),
+      'it closed the connection. Try again.',
+    ],
     [
       'a server that speaks no HTTP',
       (socket: { end(t: string): void }) => socket.end('220 mail\r\n'),

@@ -1,14 +1,12 @@
-import { type ErrorCode, messageOf, UploadError } from '../../errors.ts'
+import { type ErrorCode, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
 import { basicAuthorization, endpointOf, exchange, type RawReply } from '../../http/exchange.ts'
 import type { TypedBody } from '../../http/form-body.ts'
 import {
-  explainNetwork,
-  isNoTls,
+  connectionProblem,
   isTransient,
   isTransientStatus,
-  isUntrusted,
   networkCodeOf,
   parseRetryAfter,
 } from '../../http/network.ts'
@@ -189,6 +187,12 @@ const RETRY_LATER: Transience = { retryAfterS: undefined }
 
 const interrupted = (): RequestOutcome => ({ outcomes: [], message: INTERRUPTION, code: 'interrupted' })
 
+const SERVER_ADVICE = {
+  ECONNREFUSED: 'Start the server with "upload-server", or check the URL.',
+  tls: 'If it does not use TLS, begin the URL with http://.',
+  certificate: 'Set NODE_EXTRA_CA_CERTS to a file with its CA certificate.',
+}
+
 function toUnreachable(error: unknown, host: string): RequestOutcome {
   if (error instanceof ProxyFailure) {
     return {
@@ -200,9 +204,10 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
   }
   if (error instanceof UploadError) return { outcomes: [], message: error.message, code: error.code }
   const code = networkCodeOf(error)
+  const { why, advice, message } = connectionProblem(error, `${host} can't be reached`, SERVER_ADVICE)
   return {
     outcomes: [],
-    message: `${host} can't be reached: ${reasonOf(error)}`,
+    message: advice === undefined ? why : message,
     code: 'unreachable',
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
@@ -262,16 +267,6 @@ function judge(reply: RawReply, count: number, { host, href }: URL, hint: string
       return { outcomes: [], message, code: 'unreachable', status, transient }
     return { outcomes: [], message, code: 'no_answer', status, isUnclear: status !== 413 }
   }
-}
-
-function reasonOf(error: unknown): string {
-  const code = networkCodeOf(error)
-  if (code === 'ECONNREFUSED')
-    return 'it refuses connections. Start the server with "upload-server", or check the URL'
-  if (isNoTls(code)) return 'it does not use TLS. Begin the URL with http://'
-  if (isUntrusted(code))
-    return `its certificate is not trusted (${code}). Set NODE_EXTRA_CA_CERTS to a file with its CA certificate`
-  return explainNetwork(error) ?? messageOf(error)
 }
 
 /** @param server its URL, with or without `/upload` */

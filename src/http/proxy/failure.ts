@@ -49,8 +49,8 @@ export function refusalOf({ label, login }: ProxyServer, wanted: string, answer:
 export function explainReach({ label }: ProxyServer, error: unknown): Problem {
   if (error instanceof Problem) return error
   const problem = connectionProblem(error, `the proxy "${label}" can't be used`, {
-    untrusted: 'Add its CA certificate with network.caFile.',
-    noTls: 'Use http instead of https if the proxy does not use TLS.',
+    certificate: 'Add its CA certificate with network.caFile.',
+    tls: 'Use http instead of https if the proxy does not use TLS.',
   })
   // Another protocol than HTTP stays another one.
   const retryable = problem.retryable && !networkCodeOf(error).startsWith('HPE_')

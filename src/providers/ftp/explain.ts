@@ -34,8 +34,8 @@ export function createExplain(server: string, secret: string): Explain {
     const code = replyCode(error)
     if (code === undefined)
       return connectionProblem(hide(error, secret), `${server} can't be reached, or closed the connection`, {
-        untrusted: 'Check "caFile".',
-        noTls: 'Check "secure".',
+        certificate: 'Check "caFile".',
+        tls: 'Check "secure".',
       })
     const reply = excerpt(error.message.replaceAll(secret, '***'))
     const meaning = HINTS[code]

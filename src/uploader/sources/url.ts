@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
+import { describeHop, discard, explainHost, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { isMediaExtension } from '../../payload/extensions.ts'
@@ -46,9 +46,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
       return new UploadError('source_failed', message, { cause })
     }
     if (cause instanceof UploadError) return cause
-    return new UploadError('source_failed', `${name} could not be read: ${describeFailure(cause)}.`, {
-      cause,
-    })
+    return explainHost(cause, `${name} could not be read`)
   }
 
   async function* readBody(response: Response, name: string): AsyncGenerator<Uint8Array> {
