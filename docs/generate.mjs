@@ -5,7 +5,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { destinationSchema } from '../build/config/destination.js'
 import { configSchema } from '../build/config/schema.js'
-import { toJsonSchema, walk } from '../build/options.js'
+import { toJsonSchema } from '../build/options.js'
 import { editorsFor } from '../build/page/editors.js'
 import { examplesFor } from '../build/page/examples.js'
 import { en } from '../build/page/words-en.js'
@@ -23,7 +23,6 @@ const commands = describeCommands()
 /** What stands between `<!-- generated: NAME … -->` and `<!-- /generated -->`: where it comes from, and its text. */
 const PARTS = {
   matrix: { from: 'src/providers', make: matrix },
-  example: { from: '"about" of the provider', make: page => example(providerOf(page)) },
   check: { from: 'src/providers', make: page => checkOf(providerOf(page)) },
   options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
   common: {
@@ -107,10 +106,19 @@ function matrix() {
   ].join('\n')
 }
 
+/** The example destinations of a provider's page, by their names. */
+function examplesOf(type) {
+  const page = `docs/destinations/${type}.md`
+  const [, json] = (existsSync(page) && /```json\n([\s\S]*?)```/.exec(readFileSync(page, 'utf8'))) || []
+  return json === undefined ? {} : JSON.parse(json).providers[type]
+}
+
 /** Whether the targets of a provider's examples have `exists` and `remove`; an option of that name brings them. */
-async function abilitiesOf({ about, config, open }) {
+async function abilitiesOf({ type, config, open }) {
   const targets = await Promise.all(
-    Object.entries(about.example).map(([name, options]) => open(config.parse(options), { name, warn() {} })),
+    Object.entries(examplesOf(type)).map(([name, options]) =>
+      open(config.parse(options), { name, warn() {} }),
+    ),
   )
   const say = method => {
     if (method in config.shape) return `with \`${method}\``
@@ -123,31 +131,6 @@ async function abilitiesOf({ about, config, open }) {
 
 function providerOf(page) {
   return providers.find(({ type }) => type === basename(page, '.md'))
-}
-
-/** Secrets are variables on a page. */
-function example({ type, about, config }) {
-  const named = Object.entries(about.example).map(([name, values]) => [
-    name,
-    walk(config, values, (text, is) =>
-      is === 'secret' && /^[A-Z][A-Z0-9_]*$/.test(text) ? `\${${text}}` : text,
-    ),
-  ])
-  const whole = { providers: { [type]: Object.fromEntries(named) }, default: `${type}/${named[0]?.[0]}` }
-  return ['```json', show(whole), '```'].join('\n')
-}
-
-/** JSON as people write it: what fits into a line is one. */
-function show(value, indent = '') {
-  const flat = JSON.stringify(value, undefined, 1)
-    .replace(/\n */g, ' ')
-    .replace(/\[ (.*?) \]/g, '[$1]')
-  if (typeof value !== 'object' || Array.isArray(value) || indent.length + flat.length <= 100) return flat
-  const inner = `${indent}  `
-  const members = Object.entries(value).map(
-    ([name, one]) => `${inner}${JSON.stringify(name)}: ${show(one, inner)}`,
-  )
-  return `{\n${members.join(',\n')}\n${indent}}`
 }
 
 /** What most people set. Everything else is advanced. */
@@ -185,8 +168,8 @@ function settings() {
   ].join('\n\n')
 }
 
-function checkOf({ type, about }) {
-  const command = `\`upload-server check ${type}/${Object.keys(about.example)[0]}\``
+function checkOf({ type }) {
+  const command = `\`upload-server check ${type}/${Object.keys(examplesOf(type))[0]}\``
   const end = {
     yes: 'and removes it again',
     no: 'which stays there',
@@ -280,10 +263,10 @@ function meaningOf({ description = '' }) {
     .replaceAll('|', '\\|')
 }
 
-/** The skeleton of every page; its author adds what the destination is, its credentials and its limits. */
+/** The skeleton of every page; its author adds what the destination is, its credentials, an example and its limits. */
 function newPage(type) {
   const part = name => `<!-- generated: ${name} -->\n<!-- /generated -->`
-  return `# \`${type}\`\n\n## Configuration\n\n${part('example')}\n\n## Check\n\n${part('check')}\n\n## Options\n\n${part('options')}\n`
+  return `# \`${type}\`\n\n## Configuration\n\n\`\`\`json\n{ "providers": { "${type}": { "blog": {} } } }\n\`\`\`\n\n## Check\n\n${part('check')}\n\n## Options\n\n${part('options')}\n`
 }
 
 function fill(path, text) {

@@ -5,16 +5,6 @@ export const aliyun = defineVendor({
   type: 'aliyun',
   about: {
     what: 'Aliyun OSS: `s3` with a preset',
-    example: {
-      blog: {
-        accessKeyId: 'LTAI…',
-        secretAccessKey: 'OSS_SECRET',
-        bucket: 'pictures',
-        region: 'cn-hangzhou',
-        urlPrefix: 'https://img.example.com',
-        urlSuffix: '?x-oss-process=style/small',
-      },
-    },
     choices: [
       {
         label: 'Aliyun OSS · 阿里云',

@@ -8,7 +8,6 @@ export const catbox = formHost({
     family: 'host',
     what: 'Catbox',
     testedAgainst: 'a mock of the documented API',
-    example: { files: { userhash: 'CATBOX_USERHASH' } },
     choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
   },
   options: {

@@ -10,7 +10,6 @@ export const chevereto = formHost({
     family: 'host',
     what: 'Chevereto',
     testedAgainst: 'a mock of the documented API',
-    example: { blog: { url: 'https://img.example.com', apiKey: 'CHEVERETO_KEY', expiration: 'P30D' } },
     choices: [
       {
         label: 'Chevereto, freeimage.host',

@@ -48,15 +48,13 @@ export interface InitChoice {
   readonly where?: string
 }
 
-/** Description of a provider for people. `npm run generate` copies it into the README and its page. */
+/** Description of a provider for people. `npm run generate` copies it into the README. */
 export interface About {
   readonly family: (typeof FAMILIES)[number]
   /** What the provider is, as a phrase in Markdown. */
   readonly what: string
   /** What its tests run against, as a phrase in Markdown. */
   readonly testedAgainst: string
-  /** Example destinations for its page, by name. The first one is the default. A secret is the name of a variable. */
-  readonly example: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   /** True if its targets have `sign`, or the name of the option that `sign` needs. Default: no `sign`. */
   readonly signs?: true | string
   /** At least one. */

@@ -60,14 +60,6 @@ export const dogecloud = defineProvider({
     family: 'bucket',
     what: 'DogeCloud, with temporary access keys',
     testedAgainst: 'Ceph radosgw; a mock for the temporary access keys',
-    example: {
-      blog: {
-        accessKey: '0123456789abcdef',
-        secretKey: 'DOGECLOUD_SECRET',
-        bucket: 'pictures',
-        urlPrefix: 'https://img.example.com',
-      },
-    },
     signs: true,
     choices: [
       {

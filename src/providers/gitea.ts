@@ -11,15 +11,6 @@ export const gitea = gitHost({
     family: 'repository',
     what: 'a repository on Gitea, Forgejo, Codeberg',
     testedAgainst: 'a mock of the documented API',
-    example: {
-      codeberg: {
-        apiUrl: 'https://codeberg.org/api/v1',
-        repo: 'octo/img',
-        branch: 'main',
-        token: 'CODEBERG_TOKEN',
-        keyTemplate: 'blog/{Y}/{filename}-{sha256-8}{extname}',
-      },
-    },
     choices: [
       {
         label: 'Gitea, Forgejo, Codeberg',

@@ -31,23 +31,6 @@ export const github = gitHost({
     family: 'repository',
     what: 'a repository on GitHub',
     testedAgainst: "emulate, with GitHub's published schemas",
-    example: {
-      blog: {
-        repo: 'octo/img',
-        branch: 'main',
-        token: 'GITHUB_TOKEN',
-        commitMessage: 'Add {filename}',
-        cdn: 'jsdelivr',
-      },
-      work: {
-        apiUrl: 'https://git.example.com/api/v3',
-        repo: 'design/pictures',
-        token: 'GHE_TOKEN',
-        authorName: 'Pictures',
-        authorEmail: 'pictures@example.com',
-        keyTemplate: 'blog/{Y}/{filename}-{sha256-8}{extname}',
-      },
-    },
     choices: [
       {
         label: 'GitHub',

@@ -11,15 +11,6 @@ export const gitlab = gitHost({
     family: 'repository',
     what: 'a repository on GitLab',
     testedAgainst: 'a mock of the documented API',
-    example: {
-      blog: { repo: 'octo/img', branch: 'main', token: 'GITLAB_TOKEN' },
-      work: {
-        apiUrl: 'https://git.example.com/api/v4',
-        repo: '42',
-        token: 'WORK_TOKEN',
-        urlPrefix: 'https://pictures.example.com',
-      },
-    },
     choices: [
       {
         label: 'GitLab',

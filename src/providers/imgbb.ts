@@ -9,7 +9,6 @@ export const imgbb = formHost({
     family: 'host',
     what: 'ImgBB',
     testedAgainst: 'a mock of the documented API',
-    example: { blog: { apiKey: 'IMGBB_KEY', expiration: 86400 } },
     choices: [{ label: 'ImgBB', asks: ['apiKey'], where: 'api.imgbb.com.' }],
   },
   options: {

@@ -10,10 +10,6 @@ export const imgur = formHost({
     family: 'host',
     what: 'Imgur',
     testedAgainst: 'a mock of the documented API',
-    example: {
-      anonymous: { clientId: 'IMGUR_CLIENT_ID' },
-      account: { accessToken: 'IMGUR_ACCESS_TOKEN', album: 'aBcDeF1' },
-    },
     choices: [{ label: 'Imgur', asks: ['clientId'], where: 'Settings → Applications.' }],
   },
   options: {

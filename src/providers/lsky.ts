@@ -13,10 +13,6 @@ export const lsky = formHost({
     family: 'host',
     what: 'Lsky Pro 1.x and 2.x',
     testedAgainst: 'a mock of the documented API',
-    example: {
-      blog: { url: 'https://img.example.com', token: 'LSKY_TOKEN', albumId: 7, permission: 'public' },
-      old: { url: 'https://old.example.com', version: 'v1', token: 'LSKY_OLD_TOKEN' },
-    },
     choices: [
       {
         label: 'Lsky Pro · 兰空图床',

@@ -52,20 +52,6 @@ export const openlist = defineProvider({
     family: 'server',
     what: 'OpenList and AList, with signed links',
     testedAgainst: 'a mock of the documented API',
-    example: {
-      pictures: {
-        url: 'https://list.example.com',
-        token: 'OPENLIST_TOKEN',
-        directory: '/local/img',
-      },
-      login: {
-        url: 'https://list.example.com',
-        username: 'uploader',
-        password: 'OPENLIST_PASSWORD',
-        directory: '/onedrive/img',
-        urlPrefix: 'https://list.example.com/p',
-      },
-    },
     choices: [
       {
         label: 'OpenList, AList',

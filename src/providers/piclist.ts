@@ -10,10 +10,6 @@ export const piclist = formHost({
     family: 'other',
     what: 'another upload-server, PicGo or PicList',
     testedAgainst: 'this server and PicGo 3.1.0',
-    example: {
-      home: { url: 'https://img.example.com', serverKey: 'HOME_KEY', picbed: 's3', configName: 'blog' },
-      desk: { url: 'http://192.168.1.5:36677', serverKey: 'DESK_KEY', keyInQuery: true },
-    },
     choices: [
       {
         label: 'Another upload-server, PicGo or PicList',

@@ -14,16 +14,6 @@ export const qiniu = defineVendor({
   type: 'qiniu',
   about: {
     what: 'Qiniu Kodo: `s3` with a preset',
-    example: {
-      blog: {
-        accessKeyId: '…',
-        secretAccessKey: 'QINIU_SECRET',
-        bucket: 'pictures',
-        region: 'cn-east-1',
-        urlPrefix: 'https://img.example.com',
-        urlSuffix: '?imageslim',
-      },
-    },
     choices: [
       {
         label: 'Qiniu Kodo · 七牛云',

@@ -10,7 +10,6 @@ export const smms = formHost({
     family: 'host',
     what: 'S.EE and the former SM.MS',
     testedAgainst: 'a mock of the documented API',
-    example: { blog: { token: 'SEE_API_KEY' } },
     choices: [
       {
         label: 'S.EE, formerly SM.MS',

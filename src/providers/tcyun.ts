@@ -18,15 +18,6 @@ export const tcyun = defineVendor({
   type: 'tcyun',
   about: {
     what: 'Tencent COS: `s3` with a preset',
-    example: {
-      blog: {
-        accessKeyId: 'AKID…',
-        secretAccessKey: 'COS_SECRET',
-        bucket: 'pictures-1250000000',
-        region: 'ap-guangzhou',
-        urlSuffix: '?imageSlim',
-      },
-    },
     choices: [
       {
         label: 'Tencent COS · 腾讯云',

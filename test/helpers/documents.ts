@@ -24,3 +24,9 @@ export const DOCUMENTS = ['.', 'docs', ...FOLDERS, 'bench'].flatMap(inFolder).ma
 export function readBlocks(document: string): { kind: string; code: string }[] {
   return [...document.matchAll(FENCED)].map(([, kind = '', code = '']) => ({ kind, code }))
 }
+
+/** The example destinations of a provider by their names: the first block of its page. */
+export function examplesOf(type: string): Record<string, Record<string, unknown>> {
+  const [block] = readBlocks(readFileSync(`docs/destinations/${type}.md`, 'utf8'))
+  return JSON.parse(block?.code ?? '').providers[type]
+}

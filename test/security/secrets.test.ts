@@ -13,6 +13,7 @@ import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { runBuilt, runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { examplesOf } from '../helpers/documents.ts'
 import { list, post } from '../helpers/form.ts'
 import { makeHostKey } from '../helpers/host-key.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
@@ -347,8 +348,8 @@ function hostsAt(url: string): Record<string, Record<string, Record<string, unkn
   const hosts = PROVIDERS.filter(({ about }) => about?.family === 'host')
   return Object.fromEntries(
     hosts.map(provider => {
-      const [example] = Object.values(provider.about?.example ?? {})
-      const secrets = secretOptions(provider).filter(option => example && option in example)
+      const [example = {}] = Object.values(examplesOf(provider.type))
+      const secrets = secretOptions(provider).filter(option => option in example)
       const marked = Object.fromEntries(secrets.map(option => [option, plain('host')]))
       return [provider.type, { example: { ...example, ...marked, url } }]
     }),

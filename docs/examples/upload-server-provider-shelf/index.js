@@ -8,7 +8,6 @@ export default ({ formHost, joinUrl, secret, urlPrefix }) =>
       family: 'host',
       what: 'a shelf',
       testedAgainst: 'shelf-server.js',
-      example: { pictures: { url: 'https://shelf.example.com', token: 'SHELF_TOKEN' } },
       choices: [{ label: 'Shelf', asks: ['url', 'token'] }],
     },
     options: {

@@ -71,27 +71,6 @@ export const azure = defineProvider({
     family: 'bucket',
     what: 'Azure Blob Storage',
     testedAgainst: 'Azurite',
-    example: {
-      blog: {
-        account: 'pictures1',
-        container: 'img',
-        accountKey: 'AZURE_KEY',
-        urlPrefix: 'https://img.example.com',
-      },
-      private: {
-        account: 'pictures1',
-        container: 'drafts',
-        accountKey: 'AZURE_KEY',
-        linkType: 'sas',
-        sasFor: '24h',
-      },
-      web: {
-        account: 'pictures1',
-        container: '$web',
-        sasToken: 'AZURE_SAS',
-        urlPrefix: 'https://pictures1.z6.web.core.windows.net',
-      },
-    },
     signs: 'accountKey',
     choices: [
       {

@@ -41,23 +41,6 @@ export const command = defineProvider({
     family: 'other',
     what: 'any program, such as rclone (about 70 services), scp or a script',
     testedAgainst: 'rclone, scp and shell scripts',
-    example: {
-      drive: {
-        command: ['rclone', 'rcat', 'drive:{key}'],
-        url: 'https://img.example.com/{key}',
-        remove: ['rclone', 'deletefile', 'drive:{key}'],
-        env: { RCLONE_CONFIG_PASS: 'RCLONE_CONFIG_PASS' },
-      },
-      server: {
-        command: ['scp', '-q', '-B', '{file}', 'me@www.example.com:/srv/img/{sha256}'],
-        url: 'https://www.example.com/img/{sha256}',
-      },
-      script: {
-        command: ['/usr/local/bin/store-picture'],
-        env: { TOKEN: 'PICTURES_TOKEN' },
-        timeout: '30s',
-      },
-    },
     choices: [
       {
         label: 'Your own program',

@@ -53,25 +53,6 @@ export const ftp = defineProvider({
     family: 'server',
     what: 'FTP, with explicit or implicit TLS (FTPS) or without TLS',
     testedAgainst: 'ProFTPD and vsftpd',
-    example: {
-      hosting: {
-        host: 'ftp.example.com',
-        username: 'web123',
-        password: 'FTP_PASSWORD',
-        directory: 'httpdocs/img',
-        urlPrefix: 'https://www.example.com/img',
-      },
-      nas: {
-        host: '192.168.1.10',
-        secure: 'implicit',
-        username: 'me',
-        password: 'NAS_PASSWORD',
-        caFile: 'nas.pem',
-        directory: '/web/img',
-        urlPrefix: 'http://192.168.1.10/img',
-        connections: 2,
-      },
-    },
     choices: [
       {
         label: 'FTP',

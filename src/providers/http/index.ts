@@ -83,28 +83,6 @@ export const http = defineProvider({
     family: 'other',
     what: 'any HTTP upload API; reads ShareX `.sxcu` files',
     testedAgainst: 'httpbin and PHP',
-    example: {
-      album: {
-        url: 'https://img.example.com/api/upload',
-        field: 'image',
-        fields: { album: 'holidays' },
-        headers: { Authorization: 'Bearer {secret:token}' },
-        secrets: { token: 'IMG_TOKEN' },
-        success: { at: 'status', is: ['ok'] },
-        resultUrl: 'data.url',
-        deleteUrl: 'data.delete_url',
-        errorMessage: 'error.message',
-        keyTemplate: '{filename}{extname}',
-      },
-      store: {
-        method: 'PUT',
-        body: 'raw',
-        url: 'https://files.example.com/{key}',
-        headers: { Authorization: 'Basic {base64:{secret:user}:{secret:password}}' },
-        secrets: { user: 'me', password: 'STORE_PASSWORD' },
-        resultUrl: 'https://files.example.com/{key}',
-      },
-    },
     choices: [
       {
         label: 'Any other image host',

@@ -64,10 +64,6 @@ export const local = defineProvider({
     family: 'folder',
     what: 'a local folder, served by this server or by a web server',
     testedAgainst: 'ext4, tmpfs and a full file system',
-    example: {
-      site: { directory: '/srv/www/img', urlPrefix: 'https://example.com/img', durable: false },
-      served: { directory: '/srv/pictures', serve: true },
-    },
     choices: [
       {
         label: 'A folder on this machine',

@@ -13,32 +13,6 @@ export const s3 = defineProvider({
     family: 'bucket',
     what: 'S3 and compatible services, with presets for AWS, R2, MinIO, B2, Wasabi, OBS, TOS, GCS, …',
     testedAgainst: 'Ceph radosgw; hostnames and signatures of the presets against recorded fixtures',
-    example: {
-      blog: {
-        region: 'eu-central-1',
-        bucket: 'pictures',
-        accessKeyId: 'AKIA…',
-        secretAccessKey: 'AWS_SECRET',
-      },
-      r2: {
-        preset: 'cloudflare-r2',
-        accountId: '0123456789abcdef',
-        bucket: 'pictures',
-        accessKeyId: '…',
-        secretAccessKey: 'R2_SECRET',
-        urlPrefix: 'https://img.example.com',
-      },
-      private: {
-        endpoint: 'https://minio.example.com:9000',
-        preset: 'minio',
-        bucket: 'drafts',
-        accessKeyId: 'me',
-        secretAccessKey: 'MINIO_SECRET',
-        caFile: 'minio-ca.pem',
-        linkType: 'presigned',
-        presignedFor: '24h',
-      },
-    },
     signs: true,
     choices: [
       {

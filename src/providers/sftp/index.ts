@@ -73,26 +73,6 @@ export const sftp = defineProvider({
     family: 'server',
     what: 'SFTP with a password, a private key or an SSH agent',
     testedAgainst: 'OpenSSH and ProFTPD',
-    example: {
-      blog: {
-        host: 'www.example.com',
-        username: 'deploy',
-        privateKeyFile: '~/.ssh/id_ed25519',
-        hostFingerprint: 'SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
-        directory: '/var/www/img',
-        urlPrefix: 'https://www.example.com/img',
-        fileMode: '0644',
-        directoryMode: '0755',
-      },
-      nas: {
-        host: '192.168.1.10',
-        port: 2222,
-        username: 'me',
-        password: 'NAS_PASSWORD',
-        directory: 'web/img',
-        urlPrefix: 'http://192.168.1.10/img',
-      },
-    },
     choices: [
       {
         label: 'SFTP',

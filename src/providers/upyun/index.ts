@@ -45,23 +45,6 @@ export const upyun = defineProvider({
     family: 'bucket',
     what: "Upyun's REST API",
     testedAgainst: 'a mock of the documented API',
-    example: {
-      blog: {
-        bucket: 'my-pictures',
-        operator: 'uploader',
-        password: 'UPYUN_PASSWORD',
-        urlPrefix: 'https://img.example.com',
-        urlSuffix: '!thumb',
-      },
-      protected: {
-        bucket: 'my-pictures',
-        operator: 'uploader',
-        password: 'UPYUN_PASSWORD',
-        urlPrefix: 'https://private.example.com',
-        antiLeechToken: 'UPYUN_TOKEN',
-        antiLeechFor: '1h',
-      },
-    },
     signs: 'antiLeechToken',
     choices: [
       {

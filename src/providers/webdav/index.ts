@@ -46,21 +46,6 @@ export const webdav = defineProvider({
     family: 'server',
     what: 'WebDAV with Basic or Digest authentication',
     testedAgainst: 'Apache and nginx',
-    example: {
-      cloud: {
-        url: 'https://cloud.example.com/remote.php/dav/files/me',
-        username: 'me',
-        password: 'CLOUD_PASSWORD',
-        directory: 'Pictures/blog',
-        urlPrefix: 'https://img.example.com/blog',
-      },
-      nas: {
-        url: 'http://192.0.2.7:5005/web',
-        username: 'uploader',
-        password: 'NAS_PASSWORD',
-        authType: 'digest',
-      },
-    },
     choices: [
       {
         label: 'WebDAV',
