@@ -6,6 +6,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target } from './contract.ts'
+import type { S3Access } from './s3/client.ts'
 import { bucketOptions, s3Options } from './s3/options.ts'
 import { requireSettings } from './s3/settings.ts'
 import { openS3 } from './s3/target.ts'
@@ -73,75 +74,44 @@ export const dogecloud = defineProvider({
   open,
 })
 
-interface Session {
-  readonly target: Target
-  /** Time at which the access keys expire, in milliseconds since 1970. */
-  readonly endsAt: number
-}
-
 function open(options: Options, context: Context): Target {
-  let session: Promise<Session> | undefined
+  const { apiUrl, bucket, urlPrefix, urlSuffix, path, cacheControl } = options
+  const own = { preset: 'custom', region: 'automatic', urlPrefix, urlSuffix, path, cacheControl }
+  const resolve = (addressingStyle: 'virtual' | 'cname', endpoint: string, bucket: string) =>
+    requireSettings(z.object(s3Options).parse({ ...own, addressingStyle, endpoint, bucket }))
+  let session: Promise<S3Access> | undefined
 
-  async function begin(signal: AbortSignal): Promise<Session> {
+  async function begin(signal: AbortSignal): Promise<S3Access> {
     const { Credentials, ExpiredAt, Buckets } = await requestKeys(context.http, options, signal)
-    const bucket = Buckets.find(one => one.name === options.bucket)
-    if (!bucket)
-      throw new Problem(`DogeCloud has no storage space "${options.bucket}" for this access key`, {
+    const found = Buckets.find(one => one.name === bucket)
+    if (!found)
+      throw new Problem(`DogeCloud has no storage space "${bucket}" for this access key`, {
         advice: 'Check "bucket".',
       })
-    const { urlPrefix, urlSuffix, path, cacheControl } = options
     const { accessKeyId, secretAccessKey, sessionToken } = Credentials
     context.learn?.([secretAccessKey, sessionToken])
-    const settings = requireSettings(
-      z.object(s3Options).parse({
-        preset: 'custom',
-        addressingStyle: 'virtual',
-        region: 'automatic',
-        bucket: bucket.s3Bucket,
-        endpoint: bucket.s3Endpoint,
-        accessKeyId,
-        secretAccessKey,
-        sessionToken: sessionToken || undefined,
-        urlPrefix,
-        urlSuffix,
-        path,
-        cacheControl,
-      }),
-    )
-    return { target: openS3('dogecloud', settings, context), endsAt: ExpiredAt * 1000 }
+    const { bucketUrl } = resolve('virtual', found.s3Endpoint, found.s3Bucket)
+    return {
+      bucketUrl,
+      credentials: { accessKeyId, secretAccessKey, sessionToken, expiration: new Date(ExpiredAt * 1000) },
+    }
   }
 
   /** Returns the current session. Concurrent calls share one request for access keys. */
-  async function current(signal: AbortSignal): Promise<Session> {
+  async function current(signal?: AbortSignal): Promise<S3Access> {
     const used = session
     const found = await used?.catch(() => undefined)
-    if (found && Date.now() < found.endsAt - MARGIN_MS) return found
-    const next = session === used || session === undefined ? begin(createCanceller().signal) : session
-    session = next
-    return orAborted(next, signal)
+    const endsAt = found?.credentials.expiration?.getTime() ?? 0
+    if (found && Date.now() < endsAt - MARGIN_MS) return found
+    if (session === used) session = begin(createCanceller().signal)
+    const next = session as Promise<S3Access> // it was set now, or by another call
+    return signal ? orAborted(next, signal) : next
   }
 
   return {
-    location: locationAt(
-      'dogecloud',
-      options.apiUrl,
-      `${options.bucket}/${cleanRelative(options.path ?? '')}`,
-    ),
-    put: async (object, signal) => (await current(signal)).target.put(object, signal),
-    check: async signal => (await current(signal)).target.check?.(signal),
-    exists: async (key, signal) => Boolean(await (await current(signal)).target.exists?.(key, signal)),
-    remove: async (key, signal) => (await current(signal)).target.remove?.(key, signal),
-    async sign(key, method, mostS, signal) {
-      const { target, endsAt } = await current(signal)
-      const leftS = Math.floor((endsAt - Date.now()) / 1000)
-      const signed = await target.sign?.(key, method, Math.min(mostS, leftS), signal)
-      if (!signed) throw new Problem('DogeCloud does not support signed URLs')
-      return signed
-    },
-    async close() {
-      const last = await session?.catch(() => undefined)
-      await last?.target.close?.()
-    },
+    // Only the session knows the endpoint.
+    ...openS3('dogecloud', resolve('cname', apiUrl, bucket), context, current),
+    location: locationAt('dogecloud', apiUrl, `${bucket}/${cleanRelative(path ?? '')}`),
   }
 }
 

@@ -2,7 +2,6 @@ import * as z from '../packages/zod.ts'
 import { contentsApi } from './shared/git-host/contents-api.ts'
 import { gitHost } from './shared/git-host/index.ts'
 import { apiUrl, gitOptions, maxBytes, repoName } from './shared/git-host/options.ts'
-import { readAddress, readPathTemplate, readTextOption } from './shared/picgo-options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const API_URL = 'https://api.github.com'
@@ -54,17 +53,13 @@ export const github = gitHost({
     publicUrl: publicUrlOf(options),
     maxBytes: options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : undefined,
   }),
-  fromPicGo({ repo, branch, token, path, customUrl }) {
-    const notes: string[] = []
-    const options = {
-      repo: readTextOption(repo),
-      branch: readTextOption(branch) ?? 'master',
-      token: readTextOption(token),
-      urlPrefix: readAddress(customUrl, notes),
-      keyTemplate: readPathTemplate(path, notes),
-    }
-    return { options, notes }
-  },
+  picgo: old => ({
+    repo: old.text('repo'),
+    branch: old.text('branch') ?? 'master',
+    token: old.text('token'),
+    urlPrefix: old.url('customUrl'),
+    keyTemplate: old.template(old.text('path')),
+  }),
 })
 
 /** Returns the public URL of the branch, without a slash at the end. */

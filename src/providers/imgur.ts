@@ -1,7 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost, valueAt } from './shared/form-host/index.ts'
-import { readProxy, readTextOption } from './shared/picgo-options.ts'
 
 /** Imgur, API version 3. */
 export const imgur = formHost({
@@ -43,19 +42,15 @@ export const imgur = formHost({
     },
     error: ['data.error.message', 'data.error', 'errors[0].detail'],
   },
-  fromPicGo,
+  // PicList uses the token only with a user name, and looks up albums by their title.
+  picgo(old) {
+    const accessToken = old.text('username') && old.text('accessToken')?.replace(/^Bearer\s*/, '')
+    if (accessToken && old.text('album'))
+      old.note('"album" was not imported: it is the title of an album, but upload-server needs its ID.')
+    return {
+      ...(accessToken ? { accessToken } : { clientId: old.text('clientId') }),
+      keyTemplate: '{filename}{extname}',
+      proxy: old.proxy(),
+    }
+  },
 })
-
-/** Translates options of PicList, which uses the token only with a user name, and looks up albums by their title. */
-function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {
-  const notes: string[] = []
-  const accessToken = readTextOption(username) && readTextOption(token)?.replace(/^Bearer\s*/, '')
-  const through = readProxy(proxy, notes)
-  if (accessToken && readTextOption(album))
-    notes.push('"album" was not imported: it is the title of an album, but upload-server needs its ID.')
-  const credentials = accessToken ? { accessToken } : { clientId: readTextOption(clientId) }
-  return {
-    options: { ...credentials, keyTemplate: '{filename}{extname}', ...(through && { proxy: through }) },
-    notes,
-  }
-}

@@ -1,7 +1,7 @@
+import { membersOf } from '../members.ts'
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost, type HostAnswer, type HostForm } from './shared/form-host/index.ts'
-import { readTextOption } from './shared/picgo-options.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
@@ -38,7 +38,23 @@ export const lsky = formHost({
   },
   form: options => (options.version === 'v1' ? formV1(options) : formV2(options)),
   answer: ({ version }) => (version === 'v1' ? ANSWER_V1 : ANSWER_V2),
-  fromPicGo,
+  // PicList has the token of v2 with `Bearer`, and the permission as a number or as `{ value }`.
+  picgo(old) {
+    const { strategyId, albumId, permission } = old.all
+    const value = membersOf(permission)['value'] ?? permission
+    old.note(
+      'Certificates are verified. Set "caFile" if the certificate of the site is issued by your own CA.',
+    )
+    return {
+      url: old.text('host'),
+      version: old.text('version') === 'V2' ? 'v2' : 'v1',
+      token: old.text('token')?.replace(/^Bearer\s+/i, ''),
+      strategyId: strategyId || undefined,
+      albumId: albumId || undefined,
+      permission: value === 1 ? 'public' : value === 0 ? 'private' : undefined,
+      keyTemplate: '{filename}{extname}',
+    }
+  },
 })
 
 /** The API of lsky-org/lsky-pro 1.x: application/api/controller/Upload.php */
@@ -83,27 +99,4 @@ interface Options {
   readonly strategyId?: string | number | undefined
   readonly albumId?: string | number | undefined
   readonly permission?: 'public' | 'private' | undefined
-}
-
-/** Translates options of PicList, which has the token of v2 with `Bearer`, and the permission as a number or as `{ value }`. */
-function fromPicGo(options: Record<string, unknown>) {
-  const { host, version, token, strategyId, albumId, permission } = options
-  const value =
-    typeof permission === 'object' && permission !== null && 'value' in permission
-      ? permission.value
-      : permission
-  return {
-    options: {
-      url: readTextOption(host),
-      version: readTextOption(version) === 'V2' ? 'v2' : 'v1',
-      token: readTextOption(token)?.replace(/^Bearer\s+/i, ''),
-      strategyId: strategyId || undefined,
-      albumId: albumId || undefined,
-      permission: value === 1 ? 'public' : value === 0 ? 'private' : undefined,
-      keyTemplate: '{filename}{extname}',
-    },
-    notes: [
-      'Certificates are verified. Set "caFile" if the certificate of the site is issued by your own CA.',
-    ],
-  }
 }

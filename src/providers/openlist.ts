@@ -7,7 +7,7 @@ import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target, type UploadObject } from './contract.ts'
 import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
-import { cleanRelative } from './shared/remote-path.ts'
+import { cleanRelative, plainFolder } from './shared/remote-path.ts'
 
 const config = z.object({
   url: urlPrefix().describe('URL of OpenList or AList.'),
@@ -24,12 +24,9 @@ const config = z.object({
       'User name to log in with instead of a token. Accounts with two-factor authentication need a token.',
     ),
   password: secret().optional().describe('Password of the user.'),
-  directory: z
-    .string()
-    .refine(path => !/(?:^|\/)\.{1,2}(?:\/|$)/.test(path), 'must be a folder without "." and ".."')
-    .describe(
-      'Folder in OpenList, beginning with the mount path of the storage, such as "/local/img". Created if it does not exist.',
-    ),
+  directory: plainFolder().describe(
+    'Folder in OpenList, beginning with the mount path of the storage, such as "/local/img". Created if it does not exist.',
+  ),
   urlPrefix: urlPrefix()
     .optional()
     .describe(

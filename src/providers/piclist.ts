@@ -1,7 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost } from './shared/form-host/index.ts'
-import { readTextOption } from './shared/picgo-options.ts'
 
 /** Another server with the same API: upload-server, PicList or PicGo. */
 export const piclist = formHost({
@@ -50,23 +49,19 @@ export const piclist = formHost({
   },
   // PicList returns `{"success":true,"result":[null]}` for a failed upload, so there is no value at the path.
   answer: { success: ['success', true], url: 'result[0]', error: 'message' },
-  fromPicGo,
-})
-
-function fromPicGo(options: Record<string, unknown>) {
-  const { host, port, picbed, configName } = options
-  const serverKey = readTextOption(options['serverKey'])
-  const note =
-    'The upload key is sent in the URL because PicList requires it. Set "keyInQuery" to false if the other server is not PicList.'
-  return {
-    options: {
-      url: `http://${readTextOption(host) ?? '127.0.0.1'}:${port || 36677}`,
-      picbed: readTextOption(picbed),
-      configName: readTextOption(configName),
+  picgo(old) {
+    const serverKey = old.text('serverKey')
+    if (serverKey)
+      old.note(
+        'The upload key is sent in the URL because PicList requires it. Set "keyInQuery" to false if the other server is not PicList.',
+      )
+    return {
+      url: `http://${old.text('host') ?? '127.0.0.1'}:${old.text('port') ?? 36677}`,
+      picbed: old.text('picbed'),
+      configName: old.text('configName'),
       serverKey,
-      ...(serverKey && { keyInQuery: true }),
+      keyInQuery: serverKey && true,
       keyTemplate: '{filename}{extname}',
-    },
-    notes: serverKey ? [note] : [],
-  }
-}
+    }
+  },
+})

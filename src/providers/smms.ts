@@ -1,7 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost } from './shared/form-host/index.ts'
-import { readTextOption } from './shared/picgo-options.ts'
 
 /** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */
 export const smms = formHost({
@@ -34,18 +33,15 @@ export const smms = formHost({
   }),
   // For an image that already exists, the former API returns no success, but the URL in `images`.
   answer: { url: ['data.url', 'images'], deleteUrl: 'data.delete', error: ['message', 'error'] },
-  fromPicGo,
+  // SM.MS is now S.EE. A backup domain is a host of the former API.
+  picgo(old) {
+    const backup = old.text('backupDomain')?.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')
+    if (!backup)
+      old.note('SM.MS is now S.EE, so files are uploaded to s.ee. Set "token" to an API key of S.EE.')
+    return {
+      token: old.text('token'),
+      url: backup && `https://${backup}/api/v2/upload`,
+      keyTemplate: '{filename}{extname}',
+    }
+  },
 })
-
-/** Translates options of SM.MS, which is now S.EE. A backup domain is a host of the former API. */
-function fromPicGo({ token, backupDomain }: Record<string, unknown>) {
-  const backup = readTextOption(backupDomain)
-  const url = backup && `https://${backup.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')}/api/v2/upload`
-  const notes = backup
-    ? []
-    : ['SM.MS is now S.EE, so files are uploaded to s.ee. Set "token" to an API key of S.EE.']
-  return {
-    options: { token: readTextOption(token), ...(url && { url }), keyTemplate: '{filename}{extname}' },
-    notes,
-  }
-}

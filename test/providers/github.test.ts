@@ -315,7 +315,7 @@ describe('options of PicGo', () => {
   it.each([
     [{ path: '../up' }, /"path" was not imported/],
     [{ path: '{x}' }, /"path" was not imported/],
-    [{ customUrl: 'img.example.com' }, /"customUrl" was not imported/],
+    [{ customUrl: 'img.example.com' }, /"customUrl" has no scheme, so https was assumed/],
     [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was not imported/],
   ])('that cannot be carried over are named: %j', (old, note) => {
     const { notes } = github.fromPicGo?.({ repo: 'o/i', token: TOKEN, ...old }) ?? expect.fail()

@@ -6,7 +6,7 @@ import { defineProvider } from '../contract.ts'
 import { sendForm } from '../shared/form-host/index.ts'
 import { findOpenCredential } from './credentials.ts'
 import { compileHost, type HostDescription } from './description.ts'
-import { fromPicGo } from './picgo.ts'
+import { picgo } from './picgo.ts'
 import { inWordsOfSxcu, readSxcu } from './sxcu.ts'
 
 const texts = () => z.record(z.string(), z.string()).optional()
@@ -100,7 +100,7 @@ export const http = defineProvider({
       put: (object, signal) => sendForm(describe(object), object, http, signal),
     }
   },
-  fromPicGo,
+  picgo,
 })
 
 function descriptionOf({ url = '', sxcu, ...rest }: Options): HostDescription {

@@ -1,59 +1,53 @@
-import { readTextOption, type Translated } from '../shared/picgo-options.ts'
+import { type PicGoOptions, textOf } from '../shared/picgo-options.ts'
 import { hideCredentials, hideInUrl } from './credentials.ts'
 import { literal } from './template.ts'
 
-type Options = Record<string, unknown>
 type Texts = Record<string, string>
 
 /** Translates options of picgo-plugin-web-uploader, or of PicList's `advancedplist`, which have an `endpoint`. */
-export function fromPicGo(old: Options): Translated {
-  return 'endpoint' in old || 'uploadScriptName' in old ? fromAdvanced(old) : fromWebUploader(old)
-}
-
-/** The plugin splits `jsonPath` at dots, also before numbers. Without it, the response is the URL. */
-function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }: Options): Translated {
-  const notes: string[] = []
+export function picgo(old: PicGoOptions): Record<string, unknown> {
+  const isAdvanced = 'endpoint' in old.all || 'uploadScriptName' in old.all
   const secrets: Texts = {}
-  const options = {
-    url: hideInUrl(readTextOption(url) ?? '', secrets),
-    field: readTextOption(paramName),
-    headers: hideCredentials(withoutType(readTexts('customHeader', customHeader, notes)), secrets),
-    fields: hideCredentials(readTexts('customBody', customBody, notes), secrets),
-    resultUrl: readTextOption(jsonPath),
-  }
-  return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
-}
-
-function fromAdvanced(old: Options): Translated {
-  const notes: string[] = []
-  const secrets: Texts = {}
-  const method = readTextOption(old['method'])?.toUpperCase() ?? 'POST'
-  if (readTextOption(old['uploadScriptName']))
-    notes.push('"uploadScriptName" was not imported: scripts of PicList are not supported.')
-  if (method === 'GET') notes.push('"method" was not imported: GET can\'t send a file.')
-  const options = {
-    url: hideInUrl(readTextOption(old['endpoint']) ?? '', secrets),
+  const hidden = (name: string) => hideCredentials(withoutType(readTexts(name, old)), secrets)
+  const common = { secrets, keyTemplate: '{filename}{extname}' }
+  if (!isAdvanced)
+    return {
+      url: hideInUrl(old.text('url') ?? '', secrets),
+      field: old.text('paramName'),
+      headers: hidden('customHeader'),
+      fields: hidden('customBody'),
+      // The plugin splits the path at dots, also before numbers. Without it, the response is the URL.
+      resultUrl: old.text('jsonPath'),
+      ...common,
+    }
+  const method = old.text('method')?.toUpperCase() ?? 'POST'
+  if (old.text('uploadScriptName'))
+    old.note('"uploadScriptName" was not imported: scripts of PicList are not supported.')
+  if (method === 'GET') old.note('"method" was not imported: GET can\'t send a file.')
+  return {
+    url: hideInUrl(old.text('endpoint') ?? '', secrets),
     method: method === 'GET' ? undefined : method,
-    field: readTextOption(old['formDataKey']),
-    headers: hideCredentials(withoutType(readTexts('headers', old['headers'], notes)), secrets),
-    fields: hideCredentials(readTexts('body', old['body'], notes), secrets),
+    field: old.text('formDataKey'),
+    headers: hidden('headers'),
+    fields: hidden('body'),
     resultUrl: joinResult(old),
+    ...common,
   }
-  return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
 }
 
 /** Builds the URL as PicList does: `customPrefix` is prepended, and with `webPath` only the last segment of the URL is used. */
-function joinResult(old: Options): string {
-  const path = readTextOption(old['resDataPath']) ?? 'data.url'
-  const [prefix, webPath] = [readTextOption(old['customPrefix']) ?? '', readTextOption(old['webPath'])]
+function joinResult(old: PicGoOptions): string {
+  const path = old.text('resDataPath') ?? 'data.url'
+  const [prefix, webPath] = [old.text('customPrefix') ?? '', old.text('webPath')]
   if (webPath !== undefined)
     return `${literal(prefix + webPath.replace(/\/?$/, '/'))}{regex:{json:${path}}|[^/]*$|0}`
   return prefix === '' ? path : `${literal(prefix)}{json:${path}}`
 }
 
 /** Reads a JSON object, or text with one. */
-function readTexts(name: string, value: unknown, notes: string[]): Texts {
-  const text = readTextOption(value)
+function readTexts(name: string, { all, note }: PicGoOptions): Texts {
+  const value = all[name]
+  const text = textOf(value)
   try {
     const object: unknown = text === undefined ? (value ?? {}) : JSON.parse(text)
     if (typeof object === 'object' && object !== null && !Array.isArray(object))
@@ -61,7 +55,7 @@ function readTexts(name: string, value: unknown, notes: string[]): Texts {
   } catch {
     // The note below reports it.
   }
-  if (value !== '' && value !== false) notes.push(`"${name}" was not imported: it is not a JSON object.`)
+  if (value !== '' && value !== false) note(`"${name}" was not imported: it is not a JSON object.`)
   return {}
 }
 

@@ -85,10 +85,7 @@ export const local = defineProvider({
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
   open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
   // PicList stores files directly in its folder, without folders by date.
-  fromPicGo: options => ({
-    options: { ...options, keyTemplate: HASHED_NAME },
-    notes: [],
-  }),
+  picgo: ({ all }) => ({ ...all, keyTemplate: HASHED_NAME }),
 })
 
 const modeOf = (octal: string) => Number.parseInt(octal, 8)

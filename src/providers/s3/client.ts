@@ -1,13 +1,12 @@
 import { hash, randomUUID } from 'node:crypto'
 import { type Body, inMemory } from '../../body.ts'
-import type { HttpReply } from '../../http/client.ts'
-import type { Context, SignedUrl } from '../contract.ts'
+import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { readElement } from '../shared/xml-path.ts'
-import { createCredentials } from './credentials.ts'
-import { explainReach, isFromService, notS3, Refusal } from './refusal.ts'
+import { isFromService, notS3, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
-import { createSigner, formatQuery } from './sign.ts'
+import { createSigner, formatQuery, type S3Credentials } from './sign.ts'
 
 const HASH_OF_NOTHING = hash('sha256', '')
 
@@ -25,6 +24,11 @@ interface S3Request {
 /** A body and its SHA-256, hex. The service compares it with the bytes that it receives. */
 export type S3Body = Body & { readonly sha256: string }
 
+/** Where the bucket is, and how requests to it are signed. Its URL has no slash at the end. */
+export interface S3Access extends Pick<S3Settings, 'bucketUrl'> {
+  readonly credentials: S3Credentials
+}
+
 /** Requests to the objects of one bucket. */
 export interface S3Client {
   /**
@@ -38,43 +42,59 @@ export interface S3Client {
   presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
 }
 
-export function createS3Client(settings: S3Settings, context: Pick<Context, 'http' | 'learn'>): S3Client {
-  const { origin, host, pathname } = new URL(settings.bucketUrl)
-  const folder = pathname.replace(/\/$/, '')
+/** @param getAccess is called for each request, because temporary credentials expire */
+export function createS3Client(
+  settings: S3Settings,
+  http: HttpClient,
+  getAccess: (signal?: AbortSignal) => Promise<S3Access>,
+): S3Client {
   const signer = createSigner(settings.region)
-  const getCredentials = createCredentials(settings, context)
-  const pathOf = (key: string): string => `${folder}/${encodeKey(key)}`
+
+  async function locate(key: string, signal?: AbortSignal) {
+    const { bucketUrl, credentials } = await getAccess(signal)
+    const { origin, host, pathname } = new URL(bucketUrl)
+    return { origin, host, path: `${pathname.replace(/\/$/, '')}/${encodeKey(key)}`, credentials }
+  }
 
   return {
     async send(request, signal) {
-      const { method, key, body } = request
-      const path = pathOf(key)
+      const { method, body } = request
+      const { origin, host, path, credentials } = await locate(request.key, signal)
       const query = formatQuery(request.query ?? {})
       const length = body && { 'content-length': String(body.size) }
       const headers = { ...request.headers, host, ...length }
       const toSign = { method, path, query, headers, sha256: body?.sha256 ?? HASH_OF_NOTHING }
-      const signed = signer.sign(toSign, await getCredentials(), new Date())
+      const signed = signer.sign(toSign, credentials, new Date())
       const url = `${origin}${path}${query && `?${query}`}`
-      const reply = await context.http
-        .send({ method, url, headers: signed, body, accept: () => true }, signal)
-        .catch(error => {
-          throw explainReach(error, settings)
-        })
+      const advice = adviceFor(host, settings)
+      const reply = await http.send(
+        { method, url, headers: signed, body, accept: () => true, advice },
+        signal,
+      )
       // The end of a multipart upload has its status before the work is done: a failure shows in the document only.
       const isFailed = method === 'POST' && readElement(reply.text, 'Code') !== undefined
       if (reply.status < 200 || reply.status > 299 || isFailed)
-        throw new Refusal(reply, settings, permissionFor(request))
+        throw new Refusal(reply, host, settings, permissionFor(request))
       return reply
     },
 
     async presign(key, expiresS, method = 'GET') {
-      const path = pathOf(key)
-      const credentials = await getCredentials()
+      const { origin, host, path, credentials } = await locate(key)
       const { expiration } = credentials
       const leftS = expiration ? Math.floor((expiration.getTime() - Date.now()) / 1000) : expiresS
+      const forS = Math.min(expiresS, leftS)
       const query = signer.presign({ method, path, host, expiresS }, credentials, new Date())
-      return { url: `${origin}${path}?${query}`, forS: Math.min(expiresS, leftS) }
+      return { url: `${origin}${path}?${query}`, forS }
     },
+  }
+}
+
+/** A wrong option is often the reason for a failed connection, because the hostname is made of several. */
+function adviceFor(host: string, { endpoint }: S3Settings): Record<string, string> {
+  const orPath = host === new URL(endpoint).host ? '' : ', or set "addressingStyle" to "path"'
+  return {
+    ENOTFOUND: `Check "endpoint" and "region"${orPath}.`,
+    ERR_TLS_CERT_ALTNAME_INVALID: `Check "endpoint"${orPath}.`,
   }
 }
 
@@ -101,24 +121,16 @@ export async function findObject(
   key: string,
   signal: AbortSignal,
 ): Promise<HttpReply['headers'] | undefined> {
-  const found = await head(s3, key, signal)
+  const ask = (at: string) =>
+    s3.send({ method: 'HEAD', key: at }, signal).catch((error: unknown) => {
+      if (error instanceof Refusal && error.status === 404) return error
+      throw error
+    })
+  const found = await ask(key)
   if (found.status === 404) return undefined
   if (isFromService(found.headers)) return found.headers
   // Some services send no request ID. They send none for a missing key either, and must return 404 for it.
-  const other = await head(s3, `${key}-${randomUUID()}`, signal)
+  const other = await ask(`${key}-${randomUUID()}`)
   if (other.status !== 404 || isFromService(other.headers)) throw notS3()
   return found.headers
-}
-
-async function head(
-  s3: S3Client,
-  key: string,
-  signal: AbortSignal,
-): Promise<Pick<HttpReply, 'status' | 'headers'>> {
-  try {
-    return await s3.send({ method: 'HEAD', key }, signal)
-  } catch (error) {
-    if (error instanceof Refusal && error.status === 404) return error
-    throw error
-  }
 }

@@ -1,8 +1,7 @@
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
 import { s3Options } from './options.ts'
-import { readPicGo } from './picgo.ts'
-import { fromPicGo } from './picgo-s3.ts'
+import { picgo } from './picgo.ts'
 import { findProblem, requireSettings } from './settings.ts'
 import { openS3 } from './target.ts'
 
@@ -37,6 +36,6 @@ export const s3 = defineProvider({
   config: z.object(s3Options),
   redirected: { linkType: 'presigned' },
   validate: findProblem,
-  fromPicGo: options => readPicGo(options, fromPicGo),
+  picgo,
   open: (options, deps) => openS3('s3', requireSettings(options), deps),
 })

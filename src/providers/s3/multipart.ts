@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type Body, divide, hashOf, inMemory } from '../../body.ts'
+import { type Body, divide, hashOf } from '../../body.ts'
 import { type RetryPolicy, retry } from '../../flow/retry.ts'
-import type { HttpReply } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { readElement } from '../shared/xml-path.ts'
@@ -67,8 +66,7 @@ export async function beginUpload(
   signal: AbortSignal,
 ): Promise<MultipartUpload> {
   const body = bodyOf(Buffer.alloc(0))
-  const request = { method: 'POST', key, query: { uploads: '' }, headers, body } as const
-  const reply = await s3.send(request, signal)
+  const reply = await s3.send({ method: 'POST', key, query: { uploads: '' }, headers, body }, signal)
   const uploadId = readElement(reply.text, 'UploadId')
   if (uploadId === undefined) throw notS3('has no UploadId')
   return { key, uploadId, begunAt: Date.parse(reply.headers['date'] ?? '') }
@@ -83,16 +81,6 @@ export async function abortUpload(
   await retry(send, UNLESS_GONE, signal).catch(error => {
     if (!isGone(error)) throw error
   })
-}
-
-/** Completes an upload with one small part. */
-export async function completeProbe(
-  s3: S3Client,
-  upload: MultipartUpload,
-  signal: AbortSignal,
-): Promise<void> {
-  const part = inMemory(Buffer.from('probe'))
-  await completeUpload(s3, upload, part.size, [await sendPart(s3, upload, 1, part, signal)], signal)
 }
 
 /** Retries each part separately, so that a broken connection does not discard the parts that were sent. */
@@ -114,12 +102,11 @@ async function sendPart(
 /** @param size of the object */
 async function completeUpload(
   s3: S3Client,
-  upload: MultipartUpload,
+  { key, uploadId, begunAt }: MultipartUpload,
   size: number,
   etags: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { key, uploadId } = upload
   const parts = etags.map(
     (etag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
   )
@@ -134,33 +121,22 @@ async function completeUpload(
     await retry(send, UNLESS_GONE, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // If the response was lost, the object may exist anyway.
-    const isRefused = error instanceof Refusal && !error.retryable
-    const found = isRefused ? undefined : await findObject(s3, key, signal).catch(() => undefined)
-    if (!found || !isResult(found, upload, size, etags)) throw error
+    if (error instanceof Refusal && !error.retryable) throw error
+    // If the response was lost, the object may exist anyway. An earlier one with the same key has another size, ETag or time.
+    const found = await findObject(s3, key, signal).catch(() => undefined)
+    const etag = found?.['etag']?.replaceAll('"', '').toLowerCase()
+    const isLike = found?.['content-length'] === String(size) && etag?.endsWith(`-${etags.length}`)
+    const isNew = Date.parse(found?.['last-modified'] ?? '') >= begunAt
+    if (!isLike || !(isNew || etag === etagOf(etags))) throw error
   }
 }
 
-/** Returns whether an object is the result of this multipart upload, and not an earlier object with the same key. */
-function isResult(
-  found: HttpReply['headers'],
-  { begunAt }: MultipartUpload,
-  size: number,
-  etags: readonly string[],
-): boolean {
-  const etag = found['etag']?.replaceAll('"', '').toLowerCase()
-  if (found['content-length'] !== String(size) || !etag?.endsWith(`-${etags.length}`)) return false
-  // The ETag of most services is the MD5 of the MD5s of the parts.
-  const names = Buffer.from(etags.join('').replaceAll('"', ''), 'hex')
-  const isOfParts = etag === `${createHash('md5').update(names).digest('hex')}-${etags.length}`
-  return isOfParts || Date.parse(found['last-modified'] ?? '') >= begunAt
+/** The ETag of an object in parts at most services: the MD5 of the MD5s of the parts. */
+function etagOf(parts: readonly string[]): string {
+  const names = Buffer.from(parts.join('').replaceAll('"', ''), 'hex')
+  return `${createHash('md5').update(names).digest('hex')}-${parts.length}`
 }
 
-/** Escapes text for an element of a request body. */
 function escapeXml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }

@@ -1,8 +1,7 @@
-import { isPossibleHost, secret } from '../../options.ts'
+import { isPossibleHost, secret, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { lifetime } from '../shared/lifetime.ts'
-import { urlPrefix, urlSuffix } from '../shared/public-url.ts'
-import { cleanRelative } from '../shared/remote-path.ts'
+import { headerValue, urlPrefix, urlSuffix } from '../shared/public-url.ts'
+import { plainFolder } from '../shared/remote-path.ts'
 import { PRESET_NAMES } from './presets.ts'
 
 const MIB = 1024 * 1024
@@ -12,33 +11,17 @@ const SMALLEST_PART = 5 * MIB
 
 const name = () => z.string().trim().min(1)
 
-/** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
-const header = () => z.string().regex(/^[\x20-\x7e]+$/, 'must contain only printable ASCII characters')
-
-/** Option for the URL of an API. The default scheme is https. */
-const endpoint = () =>
-  name().refine(
-    value => parseEndpoint(value) !== undefined,
-    'must be a host such as "s3.example.com:9000", or an http or https URL without a query',
-  )
-
-const folder = () =>
-  z
-    .string()
-    .refine(
-      value => !cleanRelative(value).split('/').some(isDots),
-      'must be a folder without "." and ".." such as "img/blog"',
-    )
-
-const isDots = (segment: string): boolean => segment === '.' || segment === '..'
-
-/** Limit of Signature Version 4, in seconds. */
-export const MAX_PRESIGNED_S = 7 * 86_400
+/** Limit of Signature Version 4, in milliseconds. */
+const MAX_PRESIGNED_MS = 7 * 86_400_000
 
 /** Options that do not depend on the vendor. */
 export const bucketOptions = {
   bucket: name().describe('Name of an existing bucket.'),
-  endpoint: endpoint()
+  endpoint: name()
+    .refine(
+      value => parseEndpoint(value) !== undefined,
+      'must be a host such as "s3.example.com:9000", or an http or https URL without a query',
+    )
     .optional()
     .describe(
       'URL of the S3 API, if it differs from that of the preset. May have a path. Default scheme: https.',
@@ -57,13 +40,13 @@ export const bucketOptions = {
     .describe(
       'Where requests name the bucket. "virtual": in the hostname. "path": in the URL path. "cname": nowhere, the endpoint is the domain of the bucket.',
     ),
-  path: folder().optional().describe('Folder in the bucket, prepended to every object key.'),
+  path: plainFolder().optional().describe('Folder in the bucket, prepended to every object key.'),
   urlPrefix: urlPrefix()
     .optional()
     .describe(
       'Public base URL of the objects, such as that of a CDN. Default: by preset, usually the URL of the bucket.',
     ),
-  webPath: folder()
+  webPath: plainFolder()
     .optional()
     .describe(
       'Folder to use in URLs instead of "path". Set "" if the domain already points into the folder.',
@@ -77,10 +60,10 @@ export const bucketOptions = {
     .describe(
       'Type of the returned URLs. "public": plain URLs. "presigned": signed URLs that expire, for a private bucket.',
     ),
-  presignedFor: lifetime(1, MAX_PRESIGNED_S)
-    .optional()
+  presignedFor: time(1000, MAX_PRESIGNED_MS)
+    .prefault('7d')
     .describe(
-      'Lifetime of presigned URLs, such as "12h". At most and by default "7d". With temporary credentials, URLs expire with them.',
+      'Lifetime of presigned URLs, such as "12h". At most "7d". With temporary credentials, URLs expire with them.',
     ),
   acl: z
     .enum([
@@ -94,17 +77,17 @@ export const bucketOptions = {
     ])
     .optional()
     .describe('Canned ACL of every object. Sent only if set; new AWS buckets reject ACLs.'),
-  storageClass: header()
+  storageClass: headerValue()
     .optional()
     .describe(
       'Storage class of every object, as the vendor names it, such as "STANDARD_IA". Default: the class of the bucket.',
     ),
-  cacheControl: header()
+  cacheControl: headerValue()
     .optional()
     .describe(
       'Cache-Control header of every object. Default: "public, max-age=86400", or "private, max-age=86400" with presigned URLs.',
     ),
-  contentDisposition: header()
+  contentDisposition: headerValue()
     .default('inline')
     .describe(
       'Content-Disposition header of every object. "inline": browsers show it. "attachment": browsers download it.',
@@ -113,7 +96,7 @@ export const bucketOptions = {
     .enum(['AES256', 'aws:kms', 'aws:kms:dsse'])
     .optional()
     .describe('Server-side encryption of every object.'),
-  sseKmsKeyId: header()
+  sseKmsKeyId: headerValue()
     .optional()
     .describe(
       'ID of the KMS key for server-side encryption with KMS. Default: the default KMS key of the account.',

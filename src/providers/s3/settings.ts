@@ -1,19 +1,12 @@
-import { secondsOf } from '../shared/lifetime.ts'
+import { locationAt } from '../shared/location.ts'
 import { encodeSegment, findDoubledName, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { MAX_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
-import {
-  type AddressingStyle,
-  hostOf,
-  PRESETS,
-  type Preset,
-  type PresetName,
-  recognizeHost,
-} from './presets.ts'
+import { parseEndpoint, type S3Options } from './options.ts'
+import { type AddressingStyle, hostOf, PRESETS, type Preset, recognizeHost } from './presets.ts'
+import type { S3Credentials } from './sign.ts'
 
 /** Settings computed from all options. */
 export interface S3Settings {
-  readonly preset: PresetName
   readonly bucket: string
   /** URL of the API, or of the bucket with the style `cname`, without a slash at the end. */
   readonly endpoint: string
@@ -23,7 +16,7 @@ export interface S3Settings {
   readonly region: string
   readonly style: AddressingStyle
   /** Undefined: credentials are looked up in the environment. */
-  readonly credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
+  readonly credentials: S3Credentials | undefined
   /** Prefix of every object key: empty, or a folder with a slash at the end. */
   readonly keyPrefix: string
   /** The same prefix for object keys in URLs. */
@@ -36,10 +29,10 @@ export interface S3Settings {
   readonly partSizeOf: (size: number) => number
   /** Lifetime of presigned URLs, in seconds. */
   readonly presignedForS: number
+  /** Canonical prefix of the objects. */
+  readonly location: string
   readonly options: S3Options
 }
-
-const DEFAULT_CACHE = 'max-age=86400'
 
 /** Returns a sentence about options that are valid alone but not together, or undefined. */
 export function findProblem(options: S3Options): string | undefined {
@@ -67,39 +60,33 @@ function resolveSettings(options: S3Options): S3Settings | string {
   const known = region ?? 'us-east-1'
   const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
   const isPublic = options.linkType === 'public'
-  const publicUrl = isPublic
-    ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
-    : undefined
-  if (isPublic && publicUrl === undefined) {
+  const publicUrl = options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known)
+  if (isPublic && publicUrl === undefined)
     return `"urlPrefix" is required: ${name} has no public URL. Set it, or set "linkType" to "presigned".`
-  }
-  const { accessKeyId, secretAccessKey, sessionToken } = options
+  const { bucket, accessKeyId, secretAccessKey, sessionToken, path, webPath = path } = options
   return {
-    preset: name,
-    bucket: options.bucket,
+    bucket,
     endpoint,
-    bucketUrl: bucketUrl(endpoint, options.bucket, style),
+    bucketUrl: bucketUrl(endpoint, bucket, style),
     region: publicRegion(known),
     style,
-    credentials:
-      accessKeyId && secretAccessKey
-        ? { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) }
-        : undefined,
-    keyPrefix: withSlash(options.path),
-    urlFolder: withSlash(options.webPath ?? options.path),
-    publicUrl,
+    credentials: accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey, sessionToken } : undefined,
+    keyPrefix: withSlash(path),
+    urlFolder: withSlash(webPath),
+    publicUrl: isPublic ? publicUrl : undefined,
     headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
-    presignedForS: secondsOf(options.presignedFor) ?? MAX_PRESIGNED_S,
+    presignedForS: Math.floor(options.presignedFor / 1000),
+    location: locationOf(endpoint, style === 'cname' ? '' : bucket) + withSlash(path),
     options,
   }
 }
 
 function headersOf(options: S3Options): Record<string, string> {
   const { cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } = options
+  const visibility = options.linkType === 'public' ? 'public' : 'private'
   return {
-    'cache-control':
-      cacheControl ?? `${options.linkType === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+    'cache-control': cacheControl ?? `${visibility}, max-age=86400`,
     'content-disposition': contentDisposition,
     ...(acl && { 'x-amz-acl': acl }),
     ...(storageClass && { 'x-amz-storage-class': storageClass }),
@@ -111,15 +98,15 @@ function headersOf(options: S3Options): Record<string, string> {
 /** @returns a sentence about the first rule that the options break */
 function findFault(
   options: S3Options,
-  name: PresetName,
+  name: string,
   preset: Preset,
   given: URL | undefined,
   region: string | undefined,
   style: AddressingStyle,
 ): string | undefined {
-  const { accountId, accessKeyId, secretAccessKey, sessionToken, serverSideEncryption } = options
-  const isLabel = (text = 'x') => /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(text)
-  const rules: readonly [isBroken: boolean, sentence: string][] = [
+  const { bucket, accountId, accessKeyId, secretAccessKey, sessionToken, sseKmsKeyId } = options
+  const fits = (text = 'x') => /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(text)
+  const rules: readonly [isBroken: unknown, sentence: string][] = [
     [
       !given && preset.host === undefined,
       `"endpoint" is required for ${name}. Set it to the URL of your server.`,
@@ -130,46 +117,43 @@ function findFault(
     ],
     [!given && region === undefined, `"region" is required for ${name}, because it is part of the endpoint.`],
     [
-      !given && accountId === undefined && Boolean(preset.host?.includes('{account}')),
+      !given && accountId === undefined && preset.host?.includes('{account}'),
       `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`,
     ],
     ...Object.entries({ region, accountId }).map(([option, value]): [boolean, string] => [
-      !given && !isLabel(value),
+      !given && !fits(value),
       `"${option}" must contain only letters, digits and "-", because it is part of a hostname.`,
     ]),
     [
       (accessKeyId === undefined) !== (secretAccessKey === undefined),
       'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.',
     ],
-    [
-      sessionToken !== undefined && accessKeyId === undefined,
-      '"sessionToken" needs "accessKeyId" and "secretAccessKey".',
-    ],
+    [sessionToken && !accessKeyId, '"sessionToken" needs "accessKeyId" and "secretAccessKey".'],
+    // They are sent in headers, and Node would reject the first request.
+    ...Object.entries({ accessKeyId, sessionToken }).map(([option, value = '']): [boolean, string] => [
+      /\s/.test(value),
+      `"${option}" contains a space or a line break. Remove it.`,
+    ]),
     ...(preset.without ?? []).map((option): [boolean, string] => [
       options[option] !== undefined,
       `"${option}" is not supported by ${name}. Remove it.`,
     ]),
     [
-      options.sseKmsKeyId !== undefined && !serverSideEncryption?.startsWith('aws:kms'),
+      sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms'),
       '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".',
     ],
     ...(['urlPrefix', 'urlSuffix', 'webPath'] as const).map((option): [boolean, string] => [
       options.linkType === 'presigned' && options[option] !== undefined,
       `"${option}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`,
     ]),
+    // Some consoles show the endpoint with the bucket.
+    [
+      style !== 'cname' && given?.hostname.startsWith(`${bucket}.`),
+      `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`,
+    ],
   ]
-  return rules.find(([isBroken]) => isBroken)?.[1] ?? findDoubledBucket(options.bucket, given, style)
-}
-
-/** Detects an endpoint with the bucket, as some consoles show it: `pictures.s3.example.com` or `s3.example.com/pictures`. */
-function findDoubledBucket(
-  bucket: string,
-  given: URL | undefined,
-  style: AddressingStyle,
-): string | undefined {
-  if (style === 'cname' || given === undefined) return undefined
-  if (!given.hostname.startsWith(`${bucket}.`)) return findDoubledName(given.href, 'bucket', bucket)
-  return `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`
+  const fault = rules.find(([isBroken]) => isBroken)?.[1]
+  return fault ?? (given && style !== 'cname' ? findDoubledName(given.href, 'bucket', bucket) : undefined)
 }
 
 function naturalUrl(
@@ -196,6 +180,16 @@ function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): st
   const isLabel = /^[a-z\d][a-z\d-]{1,61}[a-z\d]$/.test(bucket)
   if (style === 'path' || isNumber || !isLabel) return `${endpoint}/${encodeSegment(bucket)}`
   return endpoint.replace('://', `://${bucket}.`)
+}
+
+/** Bucket names are unique at AWS, and internal hostnames of a vendor reach the same buckets. */
+function locationOf(endpoint: string, bucket: string): string {
+  const address = new URL(endpoint)
+  address.hostname = address.hostname
+    .replace(/^s3[\w.-]*(?=\.amazonaws\.com)/, 's3')
+    .replace(/^s3\.(?=oss-)/, '')
+    .replace(/-internal(?=\.)/, '')
+  return locationAt('s3', address.href, bucket)
 }
 
 /** Internal hostnames such as `oss-cn-hangzhou-internal` are in the region `cn-hangzhou`. */

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { hashOf } from '../../body.ts'
 import type { HttpReply } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
-import type { Context, Target, UploadObject } from '../contract.ts'
-import { locationAt } from '../shared/location.ts'
+import type { Context, Target } from '../contract.ts'
 import { joinUrl } from '../shared/public-url.ts'
-import { bodyOf, createS3Client, findObject, type S3Body, type S3Client } from './client.ts'
-import { abortUpload, beginUpload, completeProbe, putMultipart } from './multipart.ts'
+import { bodyOf, createS3Client, findObject, type S3Access, type S3Body, type S3Client } from './client.ts'
+import { credentialsOfEnvironment } from './credentials.ts'
+import { abortUpload, beginUpload, putMultipart } from './multipart.ts'
 import { isFromService, notS3, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
@@ -16,34 +16,26 @@ type Headers = Readonly<Record<string, string>>
  * Opens a bucket.
  *
  * @param type type of the provider, for messages
+ * @param getAccess default: by the settings, with the credentials of the options or of the environment
  */
 export function openS3(
   type: string,
   settings: S3Settings,
   context: Pick<Context, 'name' | 'warn' | 'http' | 'learn'>,
+  getAccess: (signal?: AbortSignal) => Promise<S3Access> = accessBy(settings, context),
 ): Target {
-  const s3 = createS3Client(settings, context)
+  const s3 = createS3Client(settings, context.http, getAccess)
   const { keyPrefix, urlFolder, publicUrl, presignedForS, options } = settings
-  const running = new Set<Promise<void>>()
-
-  async function store(object: UploadObject, signal: AbortSignal): Promise<void> {
-    const key = keyPrefix + object.key
-    const headers = { ...settings.headers, 'content-type': object.contentType }
-    if (object.size <= options.multipartThreshold) await putAtOnce(s3, key, headers, object, signal)
-    else await putMultipart(s3, key, headers, object, settings.partSizeOf(object.size), signal)
-  }
-
   return {
-    location: locationOf(settings),
+    location: settings.location,
     traits: { atomic: true, linksExpire: publicUrl === undefined },
     async put(object, signal) {
-      const storing = store(object, signal)
-      running.add(storing)
-      await storing.finally(() => running.delete(storing))
-      if (publicUrl !== undefined)
-        return { url: joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '') }
-      const { url } = await s3.presign(keyPrefix + object.key, presignedForS)
-      return { url }
+      const key = keyPrefix + object.key
+      const headers = { ...settings.headers, 'content-type': object.contentType }
+      if (object.size <= options.multipartThreshold) await putAtOnce(s3, key, headers, object, signal)
+      else await putMultipart(s3, key, headers, object, settings.partSizeOf(object.size), signal)
+      if (publicUrl === undefined) return { url: (await s3.presign(key, presignedForS)).url }
+      return { url: joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '') }
     },
     async check(signal) {
       const key = `${keyPrefix}upload-server-${randomUUID()}`
@@ -56,21 +48,15 @@ export function openS3(
     exists: async (key, signal) => (await findObject(s3, keyPrefix + key, signal)) !== undefined,
     remove: (key, signal) => removeObject(s3, keyPrefix + key, signal),
     sign: (key, method, mostS) => s3.presign(keyPrefix + key, Math.min(presignedForS, mostS), method),
-    async close() {
-      // Aborted uploads still remove their parts.
-      await Promise.allSettled(running)
-    },
   }
 }
 
-/** Bucket names are unique at AWS, and internal hostnames of a vendor reach the same buckets. */
-function locationOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
-  const address = new URL(endpoint)
-  address.hostname = address.hostname
-    .replace(/^s3[\w.-]*(?=\.amazonaws\.com)/, 's3')
-    .replace(/^s3\.(?=oss-)/, '')
-    .replace(/-internal(?=\.)/, '')
-  return locationAt('s3', address.href, style === 'cname' ? '' : bucket) + keyPrefix
+function accessBy(
+  { bucketUrl, region, credentials }: S3Settings,
+  context: Pick<Context, 'http' | 'learn'>,
+): () => Promise<S3Access> {
+  const find = credentials ? async () => credentials : credentialsOfEnvironment(region, context)
+  return async () => ({ bucketUrl, credentials: await find() })
 }
 
 /** Removes an object. A missing object counts as removed. */
@@ -136,13 +122,6 @@ async function probeBucket(
     })
     await removeObject(s3, key, signal)
   })
-  if (upload === undefined) return false
-  await abortUpload(s3, upload, signal).catch(async error => {
-    // The upload is completed and the object removed, as far as possible. The first failure is the one to report.
-    await completeProbe(s3, upload, signal)
-      .then(() => removeObject(s3, key, signal))
-      .catch(() => {})
-    throw error
-  })
-  return true
+  if (upload) await abortUpload(s3, upload, signal)
+  return upload !== undefined
 }

@@ -1,7 +1,7 @@
 import * as z from '../../packages/zod.ts'
 import { type About, defineProvider, type Provider } from '../contract.ts'
+import type { PicGoOptions } from '../shared/picgo-options.ts'
 import { bucketOptions, type S3Options } from './options.ts'
-import { type PicGoReader, readPicGo } from './picgo.ts'
 import type { PresetName } from './presets.ts'
 import { findProblem, requireSettings } from './settings.ts'
 import { openS3 } from './target.ts'
@@ -11,7 +11,7 @@ interface Vendor {
   readonly type: PresetName
   readonly about: Omit<About, 'family' | 'testedAgainst' | 'signs'>
   /** Translates PicGo's options, except the folders. */
-  picgo(old: PicGoReader): Partial<S3Options>
+  picgo(old: PicGoOptions): Partial<S3Options>
 }
 
 /** Makes a provider of a preset of S3. */
@@ -25,18 +25,17 @@ export function defineVendor({ type, about, picgo }: Vendor): Provider {
     redirected: { linkType: 'presigned' },
     validate: options => findProblem(withPreset(options)),
     open: (options, deps) => openS3(type, requireSettings(withPreset(options)), deps),
-    fromPicGo: options =>
-      readPicGo(options, old => ({
-        bucket: old.text('bucket'),
-        endpoint: old.text('endpoint'),
-        ...picgo(old),
-        ...readFolders(old),
-      })),
+    picgo: old => ({
+      bucket: old.text('bucket'),
+      endpoint: old.text('endpoint'),
+      ...picgo(old),
+      ...readFolders(old),
+    }),
   })
 }
 
 /** If URLs have another folder, both must be options, because the object key starts with only one of them. */
-function readFolders(old: PicGoReader): Record<string, unknown> {
+function readFolders(old: PicGoOptions): Record<string, unknown> {
   const [path, webPath] = [old.text('path'), old.text('webPath')]
   if (webPath === undefined) return { keyTemplate: old.template(path) }
   return { path: path ?? '', webPath, keyTemplate: old.template(undefined) }

@@ -11,7 +11,7 @@ import { connect } from './connect.ts'
 import { explainStatus } from './explain.ts'
 import { createSftpFiles } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
-import { fromPicGo } from './picgo.ts'
+import { picgo } from './picgo.ts'
 import { createConnection, type SftpSession } from './session.ts'
 
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
@@ -84,7 +84,7 @@ export const sftp = defineProvider({
   config,
   validate,
   open,
-  fromPicGo,
+  picgo,
 })
 
 function validate({ password, privateKey, privateKeyFile, passphrase, agent }: Options): string | undefined {

@@ -1,5 +1,6 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
-import { encodeSegment, withoutSlash } from './public-url.ts'
+import { parseKeyTemplate } from '../../payload/object-key.ts'
+import { encodeSegment, toUrlSuffix, withoutSlash } from './public-url.ts'
 
 /** A name with a part of the hash, because files with PicGo's names would replace each other. The import reports it. */
 export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
@@ -10,64 +11,99 @@ export interface Translated {
   notes: string[]
 }
 
-/** Translates PicGo's proxy URL. Undefined if there is none, or if it is invalid, which a note reports. */
-export function readProxy(value: unknown, notes: string[]): string | undefined {
-  const text = readTextOption(value)
-  if (text === undefined) return undefined
-  const proxy = completeProxy(text)
-  if (parseProxy(proxy)) return proxy
-  notes.push('"proxy" was not imported: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.')
-  return undefined
+/** Options of PicGo or PicList. What can't be read is unset, and becomes a note. */
+export interface PicGoOptions {
+  /** All of them, as they were saved. */
+  readonly all: Readonly<Record<string, unknown>>
+  /** A string or a number as trimmed text. Undefined if it is empty. */
+  text(name: string): string | undefined
+  /** A boolean, which the desktop application may write as text. */
+  flag(name: string): boolean
+  /** A base URL. The default scheme is https. */
+  url(name: string): string | undefined
+  /** What is appended to URLs. */
+  suffix(name: string): string | undefined
+  /** The segments of a folder. */
+  folder(name: string): string[]
+  /** The URL of the option `proxy`. */
+  proxy(): string | undefined
+  /** Makes a key template of a folder and a file name with a hash, so that no file replaces another one. */
+  template(folder: string | undefined): string
+  note(sentence: string): void
 }
 
-/** Reads a string or a number of PicGo's configuration as trimmed text. Undefined if it is empty. */
-export function readTextOption(value: unknown): string | undefined {
+/** Runs `read`, and collects its notes. Options that it sets to undefined are omitted. */
+export function readPicGo(
+  all: Readonly<Record<string, unknown>>,
+  read: (old: PicGoOptions) => Record<string, unknown>,
+): Translated {
+  const notes: string[] = []
+  const note = (sentence: string) => void notes.push(sentence)
+  const find = (name: string) => (Object.hasOwn(all, name) ? all[name] : undefined)
+  const text = (name: string) => textOf(find(name))
+  const translated = read({
+    all,
+    text,
+    note,
+    flag: name => String(find(name)).toLowerCase() === 'true',
+    suffix: name => toUrlSuffix(text(name)),
+    folder: name => splitPath(text(name)),
+    url(name) {
+      const address = text(name)
+      if (address === undefined) return undefined
+      const hasScheme = /^https?:\/\//i.test(address)
+      const url = withoutSlash(hasScheme ? address : `https://${address}`)
+      if (!URL.canParse(url) || /[?#]/.test(url)) {
+        note(
+          `"${name}" was not imported: it is not an http or https URL that object keys can be appended to.`,
+        )
+        return undefined
+      }
+      if (!hasScheme) note(`"${name}" has no scheme, so https was assumed. Check "urlPrefix".`)
+      return url
+    },
+    proxy() {
+      const given = text('proxy')
+      const proxy = given && completeProxy(given)
+      if (proxy === undefined || parseProxy(proxy)) return proxy
+      note('"proxy" was not imported: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.')
+      return undefined
+    },
+    template(folder) {
+      const template = [...splitPath(folder), HASHED_NAME].join('/')
+      if (isTemplate(template)) return template
+      note('"path" was not imported: it is not a valid prefix of an object key.')
+      return HASHED_NAME
+    },
+  })
+  const entries = Object.entries(translated).filter(([, value]) => value !== undefined)
+  return { options: Object.fromEntries(entries), notes }
+}
+
+/** Returns a string or a number as trimmed text. Undefined if it is empty. */
+export function textOf(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
   return text === '' ? undefined : text
 }
 
-/** Translates PicGo's `customUrl` to `urlPrefix`. Anything but an http or https URL is omitted, with a note. */
-export function readAddress(value: unknown, notes: string[], name = 'customUrl'): string | undefined {
-  const address = readTextOption(value)
-  if (address === undefined) return undefined
-  if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return withoutSlash(address)
-  notes.push(`"${name}" was not imported: it is not an http or https URL that file names can be appended to.`)
-  return undefined
+export function isTemplate(template: string): boolean {
+  try {
+    parseKeyTemplate(template)
+    return true
+  } catch {
+    return false
+  }
 }
 
-/**
- * Translates PicGo's `path`, a folder before file names, to a key template.
- *
- * @param placeholders replacements for some segments of the path
- */
-export function readPathTemplate(
-  value: unknown,
-  notes: string[],
-  placeholders: Readonly<Record<string, string>> = {},
-): string {
-  const segments = splitPath(readTextOption(value))
-  const isPlain = segments.every(segment => segment !== '..' && !/[{}\u0000-\u001f]/.test(segment))
-  if (!isPlain) notes.push('"path" was not imported: it is not a valid prefix of an object key.')
-  const folders = isPlain ? segments.map(segment => placeholders[segment] ?? segment) : []
-  return [...folders, HASHED_NAME].join('/')
+/** Joins a base URL and a folder, as PicList does. */
+export function joinFolder(base: string | undefined, folder: readonly string[]): string | undefined {
+  return base && [base, ...folder.map(encodeSegment)].join('/')
 }
 
 /** Splits a path at slashes of either kind. */
-export function splitPath(path = ''): string[] {
+function splitPath(path = ''): string[] {
   return path
     .toWellFormed()
     .split(/[\\/]+/)
     .filter(segment => segment !== '' && segment !== '.')
-}
-
-/** Joins PicList's `customUrl`, or a substitute, and a folder. */
-export function joinAddress(
-  base: string | undefined,
-  folder: readonly string[],
-  notes: string[],
-): string | undefined {
-  if (base === undefined) return undefined
-  const hasScheme = /^https?:\/\//i.test(base)
-  if (!hasScheme) notes.push('"customUrl" has no scheme, so https was assumed. Check "urlPrefix".')
-  return [withoutSlash(hasScheme ? base : `https://${base}`), ...folder.map(encodeSegment)].join('/')
 }

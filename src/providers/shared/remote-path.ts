@@ -18,6 +18,17 @@ export function remoteFolder() {
     .regex(/^(?!~)[^\u0000-\u001f]*$/, 'must not start with "~". Relative paths start in the login folder')
 }
 
+/** Option for a folder below another one, such as `img/blog`. */
+export function plainFolder() {
+  const isPlain = (name: string) => !/^\.\.?$|[\\\u0000-\u001f\u007f]/.test(name) && name.isWellFormed()
+  return z
+    .string()
+    .refine(
+      path => path.split('/').every(isPlain),
+      'must be a folder without "." and ".." such as "img/blog"',
+    )
+}
+
 /** Removes `./` at the beginning and slashes at the end. */
 export function cleanFolder(directory: string): string {
   const folder = directory.replace(/^(\.\/+)+|^\.$/, '')

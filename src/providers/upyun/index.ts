@@ -1,14 +1,12 @@
-import { secret } from '../../options.ts'
+import { secret, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { showDuration } from '../../times.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { lifetime, secondsOf } from '../shared/lifetime.ts'
-import { readAddress, readPathTemplate, readTextOption } from '../shared/picgo-options.ts'
-import { findDoubledName, joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
+import { findDoubledName, joinUrl, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { createBucket } from './bucket.ts'
 import { addToken } from './sign.ts'
 
-const TEN_YEARS_S = 10 * 365 * 86_400
+const TEN_YEARS_MS = 10 * 365 * 86_400_000
 
 /** Name of a file that does not exist in any bucket. */
 const PROBE = 'upload-server-probe-0b1d6d2e'
@@ -33,9 +31,9 @@ const config = z.object({
     .describe(
       'Secret of the domain\'s token protection ("Token 防盗链"). If set, URLs are signed and expire.',
     ),
-  antiLeechFor: lifetime(1, TEN_YEARS_S)
-    .optional()
-    .describe('Lifetime of URLs with a token, such as "1h". Default: "30m".'),
+  antiLeechFor: time(1000, TEN_YEARS_MS)
+    .prefault('30m')
+    .describe('Lifetime of URLs with a token, such as "1h".'),
 })
 
 /** Upyun (又拍云) through its REST API. Its S3 API is a preset of "s3". */
@@ -57,14 +55,28 @@ export const upyun = defineProvider({
   config,
   validate: ({ endpoint, bucket }) => findDoubledName(endpoint, 'bucket', bucket),
   open,
-  fromPicGo,
+  picgo(old) {
+    const endpoint = old.text('endpoint')
+    const expiresS = Math.floor(Number(old.text('expireTime')))
+    return {
+      bucket: old.text('bucket'),
+      operator: old.text('operator'),
+      password: old.text('password'),
+      endpoint: endpoint && (/^https?:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`),
+      urlPrefix: old.url('url'),
+      urlSuffix: old.suffix('options'),
+      antiLeechToken: old.text('antiLeechToken'),
+      antiLeechFor: expiresS > 0 ? toLifetime(expiresS) : undefined,
+      keyTemplate: old.template(old.text('path')),
+    }
+  },
 })
 
 function open(options: z.output<typeof config>, { http }: Context): Target {
   const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, http)
 
   const { antiLeechToken: token } = options
-  const lifetimeS = secondsOf(options.antiLeechFor) ?? 1800
+  const lifetimeS = Math.floor(options.antiLeechFor / 1000)
 
   function urlOf(key: string, forS = lifetimeS): string {
     const url = joinUrl(options.urlPrefix, key) + (options.urlSuffix ?? '')
@@ -94,26 +106,6 @@ function open(options: z.output<typeof config>, { http }: Context): Target {
 
 /** Formats a duration, in whole days if it is long, because a duration has at most six digits. */
 function toLifetime(seconds: number): string {
-  const days = Math.floor(Math.min(seconds, TEN_YEARS_S) / 86_400)
+  const days = Math.floor(Math.min(seconds * 1000, TEN_YEARS_MS) / 86_400_000)
   return days < 10 ? showDuration(seconds * 1000) : `${days}d`
-}
-
-function fromPicGo(options: Record<string, unknown>) {
-  const notes: string[] = []
-  const endpoint = readTextOption(options['endpoint'])
-  const expireTime = Math.floor(Number(options['expireTime']))
-  return {
-    options: {
-      bucket: readTextOption(options['bucket']),
-      operator: readTextOption(options['operator']),
-      password: readTextOption(options['password']),
-      endpoint: endpoint && (/^https?:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`),
-      urlPrefix: readAddress(options['url'], notes, 'url'),
-      urlSuffix: toUrlSuffix(readTextOption(options['options'])),
-      antiLeechToken: readTextOption(options['antiLeechToken']),
-      antiLeechFor: expireTime > 0 ? toLifetime(expireTime) : undefined,
-      keyTemplate: readPathTemplate(options['path'], notes),
-    },
-    notes,
-  }
 }

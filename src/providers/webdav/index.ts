@@ -1,13 +1,14 @@
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
 import { createFileTree } from '../shared/file-tree.ts'
 import { locationAt } from '../shared/location.ts'
+import { HASHED_NAME, joinFolder } from '../shared/picgo-options.ts'
 import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
-import { cleanRelative } from '../shared/remote-path.ts'
+import { cleanRelative, plainFolder } from '../shared/remote-path.ts'
 import { createDavFiles } from './files.ts'
 import { createLogin } from './login.ts'
-import { fromPicGo } from './picgo.ts'
 
 const config = z.object({
   url: urlPrefix()
@@ -22,11 +23,7 @@ const config = z.object({
     .enum(['basic', 'digest'])
     .default('basic')
     .describe('HTTP authentication scheme. Digest does not send the password in plain text.'),
-  directory: z
-    .string()
-    .refine(isPlainFolder, 'must be a folder without "." and ".." such as "img/blog"')
-    .default('')
-    .describe('Folder below "url". Created if it does not exist.'),
+  directory: plainFolder().default('').describe('Folder below "url". Created if it does not exist.'),
   atomic: z
     .boolean()
     .default(true)
@@ -57,12 +54,25 @@ export const webdav = defineProvider({
   config,
   validate,
   open,
-  fromPicGo,
+  // URLs are built as in PicList: `customUrl` or else the server, and the folder of the website or else the one on the server.
+  picgo(old) {
+    const isSecure = old.flag('sslEnabled') || /^https:/i.test(old.text('host') ?? '')
+    const host = old.text('host')?.replace(/^https?:\/\/|(?<!\/)\/+$/gi, '')
+    const url = host && `${isSecure ? 'https' : 'http'}://${host}`
+    const [folder, webFolder] = [old.folder('path'), old.folder('webpath')]
+    const site = old.url('customUrl') ?? (webFolder.length > 0 ? url : undefined)
+    return {
+      url,
+      username: old.text('username'),
+      password: old.text('password'),
+      authType: old.text('authType')?.toLowerCase() === 'digest' ? 'digest' : 'basic',
+      directory: folder.join('/'),
+      urlPrefix: joinFolder(site, webFolder.length > 0 ? webFolder : folder),
+      urlSuffix: old.suffix('options'),
+      keyTemplate: HASHED_NAME,
+    }
+  },
 })
-
-function isPlainFolder(path: string): boolean {
-  return path.split('/').every(name => !/^\.\.?$|[\\\u0000-\u001f\u007f]/.test(name) && name.isWellFormed())
-}
 
 function validate({ username, password, authType }: Options): string | undefined {
   if ((username === undefined) !== (password === undefined))
@@ -75,9 +85,10 @@ function validate({ username, password, authType }: Options): string | undefined
 function open(options: Options, { name, http, warn }: Context): Target {
   const { username, password, authType, atomic } = options
   const base = withoutSlash(new URL(options.url).href)
+  const { protocol, hostname } = new URL(base)
   const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
-  if (username !== undefined && authType === 'basic' && isUnencrypted(base)) {
+  if (username !== undefined && authType === 'basic' && protocol === 'http:' && !isLoopback(hostname)) {
     warn(
       `webdav/${name}: the password is sent in plain text, without TLS. Use https, or set "authType" to "digest".`,
     )
@@ -94,10 +105,4 @@ function open(options: Options, { name, http, warn }: Context): Target {
     }),
     location: locationAt('webdav', base, directory),
   }
-}
-
-/** Returns whether the password could be intercepted: no TLS, and not the loopback interface. */
-function isUnencrypted(url: string): boolean {
-  const { protocol, hostname } = new URL(url)
-  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }

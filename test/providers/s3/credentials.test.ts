@@ -5,9 +5,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { createHttpClient } from '../../../src/http/client.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
-import { createCredentials } from '../../../src/providers/s3/credentials.ts'
-import { s3 } from '../../../src/providers/s3/index.ts'
-import { requireSettings } from '../../../src/providers/s3/settings.ts'
+import { credentialsOfEnvironment } from '../../../src/providers/s3/credentials.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { type Answer, type Recorder, startRecorder } from '../../helpers/recorder.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
@@ -114,10 +112,9 @@ async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
     ...{ AWS_ENDPOINT_URL_SSO: 'http://sso.example', AWS_ENDPOINT_URL_SSO_OIDC: 'http://oidc.example' },
   })
   const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
-  const settings = requireSettings(s3.config.parse({ bucket: 'pics', region: 'eu-west-1' }))
   const http = createHttpClient({ outgoing })
   onTestFinished(http.close)
-  return { home, proxy, get: createCredentials(settings, { http }) }
+  return { home, proxy, get: credentialsOfEnvironment('eu-west-1', { http }) }
 }
 
 const ROLE = 'arn:aws:iam::123456789012:role/uploads'

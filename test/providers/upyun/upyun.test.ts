@@ -196,7 +196,7 @@ describe('options of PicGo and PicList', () => {
     const translated = upyun.fromPicGo?.({
       ...operator,
       bucket: 'pictures',
-      url: 'img.example.com',
+      url: 'https://img.example.com/?x=',
       options: '',
       path: null,
       antiLeechToken: '',
@@ -209,7 +209,7 @@ describe('options of PicGo and PicList', () => {
       keyTemplate: '{filename}-{sha256-8}{extname}',
     })
     expect(translated?.notes).toContain(
-      '"url" was not imported: it is not an http or https URL that file names can be appended to.',
+      '"url" was not imported: it is not an http or https URL that object keys can be appended to.',
     )
   })
 })

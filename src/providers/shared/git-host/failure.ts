@@ -1,7 +1,7 @@
 import type { HttpReply } from '../../../http/client.ts'
 import { excerpt } from '../../../http/excerpt.ts'
 import { parseRetryAfter } from '../../../http/network.ts'
-import { isObject } from '../../../members.ts'
+import { membersOf } from '../../../members.ts'
 import { Problem, type ProblemOptions } from '../../../problem.ts'
 
 /** The repository, for messages. */
@@ -18,19 +18,51 @@ const LIMITED_S = 60
 const NO_BRANCH =
   /branch.{0,300}(?:not (?:found|exist)|doesn't exist)|no commit found for the ref|when you are on a branch/i
 const PROTECTED = /protected|rule violation|pull request|status check|approving review|not allowed to push/i
-/** GitHub calls a resource "protected by organization SAML enforcement", which is not a protected branch. */
-const SINGLE_SIGN_ON = /\bSAML\b/
-const ARCHIVED = /\barchived\b/i
-const TOO_LARGE = /too large|exceed\w{0,3} .{0,300}(?:limit|size)/i
-const STALE = [
-  /"sha" wasn't supplied/i, // GitHub
-  /already exists/i, // GitLab, Gitea
-  /does not match|has changed|changed since/i, // Gitea, GitLab
-  /(?:does not|doesn't) exist/i, // GitLab
-  /refresh and try again/i, // GitLab, when two commits meet
-]
+/** The words of GitHub, of GitLab and Gitea, of Gitea and GitLab, of GitLab, and of GitLab when two commits meet. */
+const STALE =
+  /"sha" wasn't supplied|already exists|does not match|has changed|changed since|(?:does not|doesn't) exist|refresh and try again/i
 /** Maximum number of characters of a response that are searched. */
 const MAX_SEARCHED_CHARACTERS = 4096
+
+/** What responses mean, by status and words; the first rule counts. `{repo}` and `{branch}` are names. */
+const RULES: readonly [response: RegExp, why: string, advice?: string][] = [
+  [/^3/, '"{repo}" has moved', 'Set "repo" and "apiUrl" to its new location.'],
+  [/^401/, 'the token is invalid or expired, or lacks a scope', 'Check "token".'],
+  // GitHub calls a resource "protected by organization SAML enforcement", which is not a protected branch.
+  [
+    /\bSAML\b/,
+    'the organization of "{repo}" requires single sign-on',
+    'Authorize "token" for the organization in the settings of the token.',
+  ],
+  [
+    /\barchived\b/i,
+    '"{repo}" is archived and accepts no commits',
+    'Unarchive it, or use another repository.',
+  ],
+  [NO_BRANCH, '"{repo}" has no branch "{branch}"', 'Create it, or correct "branch".'],
+  [
+    PROTECTED,
+    'the branch "{branch}" is protected',
+    'Allow the owner of the token to push to it, or use another branch.',
+  ],
+  [
+    /^413|too large|exceed\w{0,3} .{0,300}(?:limit|size)/i,
+    'the file is too large',
+    'Set "maxBytes" to the limit of the server.',
+  ],
+  [/^403/, 'the token has no permission in "{repo}"', 'Give it write access to the contents.'],
+  [
+    /^404/,
+    '"{repo}" or its branch "{branch}" does not exist, or the token has no access to it',
+    'Check "repo", "branch" and "token".',
+  ],
+  [
+    new RegExp(`^409|${STALE.source}`, 'i'),
+    'something else changed the branch "{branch}" at the same time',
+    'Try again.',
+  ],
+  [/^/, 'it rejected the request'],
+]
 
 /**
  * Returns whether a commit was rejected because the branch or the file has changed: by a concurrent commit, or by an earlier
@@ -42,7 +74,7 @@ export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   const words = wordsOf(reply)
   if (reply.status === 409) return !PROTECTED.test(words)
   if (reply.status === 404) return wasThere && !NO_BRANCH.test(words)
-  return [400, 422].includes(reply.status) && speaksOfStale(words) && !NO_BRANCH.test(words)
+  return [400, 422].includes(reply.status) && STALE.test(words) && !NO_BRANCH.test(words)
 }
 
 /** Returns whether a 404 concerns the branch and not a file in it. */
@@ -62,8 +94,9 @@ export function explainReply(reply: HttpReply, { host, repo, branch, token }: Re
       retryable: true,
       retryAfterS: readPause(reply),
     })
-  const [why, advice] = reasonOf(reply.status, words, { repo, branch })
-  return fail(why, { advice, retryable: isStale(reply, false) })
+  const [, why = '', advice] = RULES.find(([response]) => response.test(`${reply.status} ${words}`)) ?? []
+  const named = why.replace('{repo}', () => repo).replace('{branch}', () => branch)
+  return fail(named, { advice, retryable: isStale(reply, false) })
 }
 
 /** Makes the problem of a successful response that is not from the API of a Git host. */
@@ -72,41 +105,6 @@ export function notGitHost(reply: HttpReply, { host, token }: RemoteBranch): Pro
   return new Problem(`${host} returned ${reply.status}, but not a response of its API: ${response}`, {
     advice: 'Check "apiUrl" and any proxy in between.',
   })
-}
-
-function reasonOf(
-  status: number,
-  words: string,
-  { repo, branch }: Pick<RemoteBranch, 'repo' | 'branch'>,
-): readonly [why: string, advice?: string] {
-  if (status >= 300 && status < 400)
-    return [`"${repo}" has moved`, 'Set "repo" and "apiUrl" to its new location.']
-  if (status === 401) return ['the token is invalid or expired, or lacks a scope', 'Check "token".']
-  if (SINGLE_SIGN_ON.test(words))
-    return [
-      `the organization of "${repo}" requires single sign-on`,
-      'Authorize "token" for the organization in the settings of the token.',
-    ]
-  if (ARCHIVED.test(words))
-    return [`"${repo}" is archived and accepts no commits`, 'Unarchive it, or use another repository.']
-  if (NO_BRANCH.test(words)) return [`"${repo}" has no branch "${branch}"`, 'Create it, or correct "branch".']
-  if (PROTECTED.test(words))
-    return [
-      `the branch "${branch}" is protected`,
-      'Allow the owner of the token to push to it, or use another branch.',
-    ]
-  if (status === 413 || TOO_LARGE.test(words))
-    return ['the file is too large', 'Set "maxBytes" to the limit of the server.']
-  if (status === 403)
-    return [`the token has no permission in "${repo}"`, 'Give it write access to the contents.']
-  if (status === 404)
-    return [
-      `"${repo}" or its branch "${branch}" does not exist, or the token has no access to it`,
-      'Check "repo", "branch" and "token".',
-    ]
-  if (speaksOfStale(words) || status === 409)
-    return [`something else changed the branch "${branch}" at the same time`, 'Try again.']
-  return ['it rejected the request']
 }
 
 /** Detects rate limits: 429, or GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or a matching message. */
@@ -125,23 +123,14 @@ function readPause({ headers }: HttpReply): number {
   return isSpent && reset > 0 ? Math.max(0, Math.ceil(reset - Date.now() / 1000)) : LIMITED_S
 }
 
-function speaksOfStale(words: string): boolean {
-  return STALE.some(pattern => pattern.test(words))
-}
-
 /** Returns the beginning of the message in a JSON response, or of the whole text if it is not JSON. */
 function wordsOf({ text }: HttpReply): string {
-  return allWordsOf(text).slice(0, MAX_SEARCHED_CHARACTERS)
-}
-
-function allWordsOf(text: string): string {
+  let words: unknown = text
   try {
-    const answer: unknown = JSON.parse(text)
-    if (!isObject(answer)) return text
-    const { message, error, errors } = answer
-    const words = message ?? error ?? errors ?? answer
-    return typeof words === 'string' ? words : JSON.stringify(words)
+    const answer = membersOf(JSON.parse(text))
+    words = answer['message'] ?? answer['error'] ?? answer['errors'] ?? text
   } catch {
-    return text
+    // It is not JSON.
   }
+  return (typeof words === 'string' ? words : JSON.stringify(words)).slice(0, MAX_SEARCHED_CHARACTERS)
 }

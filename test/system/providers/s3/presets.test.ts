@@ -387,7 +387,7 @@ describe('a put', () => {
       contentDisposition: 'attachment',
       serverSideEncryption: 'aws:kms',
       sseKmsKeyId: 'key/1',
-      sessionToken: 'the token',
+      sessionToken: 'the-token',
     })
     expect(request.headers).toMatchObject({
       'x-amz-acl': 'public-read',
@@ -396,7 +396,7 @@ describe('a put', () => {
       'content-disposition': 'attachment',
       'x-amz-server-side-encryption': 'aws:kms',
       'x-amz-server-side-encryption-aws-kms-key-id': 'key/1',
-      'x-amz-security-token': 'the token',
+      'x-amz-security-token': 'the-token',
     })
     const signed = readAuthorization(request)[1]?.split(';') ?? []
     expect(signed.filter(name => name.startsWith('x-amz-'))).toEqual(
