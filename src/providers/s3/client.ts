@@ -95,6 +95,7 @@ function adviceFor(host: string, { endpoint }: S3Settings): Record<string, strin
   return {
     ENOTFOUND: `Check "endpoint" and "region"${orPath}.`,
     ERR_TLS_CERT_ALTNAME_INVALID: `Check "endpoint"${orPath}.`,
+    ERR_INVALID_CHAR: 'Check the ends of "accessKeyId" and "sessionToken".',
   }
 }
 

@@ -129,11 +129,6 @@ function findFault(
       'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.',
     ],
     [sessionToken && !accessKeyId, '"sessionToken" needs "accessKeyId" and "secretAccessKey".'],
-    // They are sent in headers, and Node would reject the first request.
-    ...Object.entries({ accessKeyId, sessionToken }).map(([option, value = '']): [boolean, string] => [
-      /\s/.test(value),
-      `"${option}" contains a space or a line break. Remove it.`,
-    ]),
     ...(preset.without ?? []).map((option): [boolean, string] => [
       options[option] !== undefined,
       `"${option}" is not supported by ${name}. Remove it.`,

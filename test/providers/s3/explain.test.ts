@@ -187,6 +187,12 @@ describe('what a refusal says', () => {
     expect(error.retryable).toBe(false)
   })
 
+  it('says that a key cannot be sent, and does not repeat it', async () => {
+    const error = await putAgainst({ status: 200 }, { sessionToken: 'the token\n' })
+    expect(error.message).toContain('Check the ends of "accessKeyId" and "sessionToken"')
+    expect(error.message).not.toContain('the token')
+  })
+
   it('names the permission for ACLs when one is set', async () => {
     const error = await putAgainst(refusal(403, 'AccessDenied', 'x'), { acl: 'public-read' })
     expect(error.message).toContain('s3:PutObject and s3:PutObjectAcl')

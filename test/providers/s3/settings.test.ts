@@ -22,10 +22,6 @@ describe('options of s3 that do not fit together', () => {
     [{ region: 'eu-west-1', accessKeyId: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
     [{ region: 'eu-west-1', secretAccessKey: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
     [{ region: 'eu-west-1', sessionToken: 'A' }, /"sessionToken" needs/],
-    [
-      { region: 'eu-west-1', accessKeyId: 'A', secretAccessKey: 'B', sessionToken: 'the token\n' },
-      /^"sessionToken" contains a space or a line break\. Remove it\.$/,
-    ],
     [{ region: 'eu-west-1', sseKmsKeyId: 'A' }, /"sseKmsKeyId" needs "serverSideEncryption"/],
     [{ region: 'eu-west-1', sseKmsKeyId: 'A', serverSideEncryption: 'AES256' }, /"sseKmsKeyId" needs/],
     [
