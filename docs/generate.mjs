@@ -109,7 +109,7 @@ function matrix() {
 /** The example destinations of a provider's page, by their names. */
 function examplesOf(type) {
   const page = `docs/destinations/${type}.md`
-  const [, json] = (existsSync(page) && /```json\n([\s\S]*?)```/.exec(readFileSync(page, 'utf8'))) || []
+  const [, json] = (existsSync(page) && /^## Configuration[\s\S]*?^```json\n([\s\S]*?)^```/m.exec(readFileSync(page, 'utf8'))) || []
   return json === undefined ? {} : JSON.parse(json).providers[type]
 }
 
@@ -168,7 +168,7 @@ function settings() {
   ].join('\n\n')
 }
 
-function checkOf({ type }) {
+function checkOf({ type, about }) {
   const command = `\`upload-server check ${type}/${Object.keys(examplesOf(type))[0]}\``
   const end = {
     yes: 'and removes it again',

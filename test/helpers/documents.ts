@@ -25,8 +25,8 @@ export function readBlocks(document: string): { kind: string; code: string }[] {
   return [...document.matchAll(FENCED)].map(([, kind = '', code = '']) => ({ kind, code }))
 }
 
-/** The example destinations of a provider by their names: the first block of its page. */
+/** The example destinations of a provider by their names: the first block below "Configuration" on its page. */
 export function examplesOf(type: string): Record<string, Record<string, unknown>> {
-  const [block] = readBlocks(readFileSync(`docs/destinations/${type}.md`, 'utf8'))
-  return JSON.parse(block?.code ?? '').providers[type]
+  const [, page = ''] = readFileSync(`docs/destinations/${type}.md`, 'utf8').split('## Configuration')
+  return JSON.parse(readBlocks(page)[0]?.code ?? '').providers[type]
 }
