@@ -1,6 +1,6 @@
 import { tellsApart } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
-import { HASHED_NAME } from '../providers/shared/picgo-options.ts'
+import { HASHED_NAME, readPicGo } from '../providers/shared/picgo-options.ts'
 import { isRecord, type Json } from './json.ts'
 import { translatePicGo } from './picgo/index.ts'
 import { NOT_RENAMED } from './picgo/naming.ts'
@@ -45,7 +45,7 @@ export async function importPicGo(old: Json): Promise<Import> {
     for (const [name, options] of Object.entries(saved)) {
       if (!isRecord(options)) continue
       const { keyTemplate, images, mirrors, ...theirs } = options
-      const translated = provider?.fromPicGo?.(theirs) ?? { options: theirs, notes: [] }
+      const translated = provider?.picgo ? readPicGo(theirs, provider.picgo) : { options: theirs, notes: [] }
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
       const own = {
         ...translated.options,
@@ -53,7 +53,7 @@ export async function importPicGo(old: Json): Promise<Import> {
         ...(mirrors !== undefined && { mirrors }),
         ...(urlRewrite.length > 0 && { urlRewrite }),
       }
-      const named = withName(own, keyTemplate ?? (provider?.fromPicGo && config['keyTemplate']))
+      const named = withName(own, keyTemplate ?? (provider?.picgo && config['keyTemplate']))
       read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
     }
     providers[type] = read

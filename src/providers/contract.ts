@@ -2,7 +2,7 @@ import type { ConnectionSettings } from '../http/agents.ts'
 import { type Connections, createConnections } from '../http/connections.ts'
 import type * as z from '../packages/zod.ts'
 import { toCheckedTarget } from './shared/checked-target.ts'
-import { type PicGoOptions, readPicGo, type Translated } from './shared/picgo-options.ts'
+import type { PicGoOptions } from './shared/picgo-options.ts'
 import type { KnownHosts, OpenTarget } from './shared/target.ts'
 
 export type {
@@ -74,17 +74,15 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   validate?(config: z.output<C>): string | undefined
   /** Defaults of options with `"link": "redirect"`, because the bucket is private then. */
   readonly redirected?: Readonly<Record<string, unknown>>
-  /** Translates options of PicGo and PicList. */
-  fromPicGo?(options: Record<string, unknown>): Translated
+  /** Translates options of PicGo and PicList. Undefined members of the result are omitted. */
+  picgo?(old: PicGoOptions): Record<string, unknown>
   /** Must not connect, so that the server starts although a destination is down. */
   open(config: z.output<C>, deps: ProviderDeps): OpenTarget | Promise<OpenTarget>
 }
 
 /** A provider as it is written. */
-export interface ProviderDefinition<C extends z.ZodObject> extends Omit<Provider<C>, 'open' | 'fromPicGo'> {
+export type ProviderDefinition<C extends z.ZodObject> = Omit<Provider<C>, 'open'> & {
   open(config: z.output<C>, context: Context): OpenTarget | Promise<OpenTarget>
-  /** Translates options of PicGo and PicList. */
-  picgo?(old: PicGoOptions): Record<string, unknown>
 }
 
 const defined = new WeakSet<object>()
@@ -94,14 +92,10 @@ const defined = new WeakSet<object>()
  *
  * @throws Error if it has no `open`. Its `open` throws if it returns an invalid target
  */
-export function defineProvider<C extends z.ZodObject>({
-  picgo,
-  ...provider
-}: ProviderDefinition<C>): Provider<C> {
+export function defineProvider<C extends z.ZodObject>(provider: ProviderDefinition<C>): Provider<C> {
   if (typeof provider.open !== 'function') throw new Error(`"open" of "${provider.type}" must be a function`)
   const result: Provider<C> = {
     ...provider,
-    ...(picgo && { fromPicGo: options => readPicGo(options, picgo) }),
     open(config, deps) {
       const id = `${provider.type}/${deps.name}`
       if (deps.insecureTls)

@@ -3,6 +3,7 @@ import { parseKeyTemplate } from '../../src/payload/object-key.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { github, publicUrlOf } from '../../src/providers/github.ts'
 import { deliverTo, failureOf, openForge } from '../helpers/forges.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { type Emulate, startEmulate } from '../servers/emulate.ts'
 import { type Referee, startReferee } from '../servers/github-referee.ts'
@@ -295,7 +296,7 @@ describe('options of PicGo', () => {
     [{}, '', undefined],
   ])('%j', async (old, folder, urlPrefix) => {
     const common = { repo: ' octo/img ', token: TOKEN }
-    const { options, notes } = github.fromPicGo?.({ ...common, ...old }) ?? expect.fail()
+    const { options, notes } = fromPicGo(github, { ...common, ...old })
     expect(options).toEqual({
       ...{ repo: 'octo/img', token: TOKEN, branch: 'master', urlPrefix },
       keyTemplate: `${folder}{filename}-{sha256-8}{extname}`,
@@ -307,7 +308,7 @@ describe('options of PicGo', () => {
   })
 
   it('keep their branch', () => {
-    expect(github.fromPicGo?.({ repo: 'o/i', branch: 'main', token: TOKEN }).options).toMatchObject({
+    expect(fromPicGo(github, { repo: 'o/i', branch: 'main', token: TOKEN }).options).toMatchObject({
       branch: 'main',
     })
   })
@@ -318,7 +319,7 @@ describe('options of PicGo', () => {
     [{ customUrl: 'img.example.com' }, /"customUrl" has no scheme, so https was assumed/],
     [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was not imported/],
   ])('that cannot be carried over are named: %j', (old, note) => {
-    const { notes } = github.fromPicGo?.({ repo: 'o/i', token: TOKEN, ...old }) ?? expect.fail()
+    const { notes } = fromPicGo(github, { repo: 'o/i', token: TOKEN, ...old })
     expect(notes.join('\n')).toMatch(note)
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { imgur } from '../../src/providers/imgur.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describePreset } from '../helpers/http-exchange.ts'
 
 describePreset({
@@ -39,6 +40,6 @@ describe('imgur options of PicGo and PicList', () => {
       [expect.stringContaining('"proxy" was not imported')],
     ],
   ])('%s', (_, old, options, notes) => {
-    expect(imgur.fromPicGo?.(old)).toEqual({ options, notes })
+    expect(fromPicGo(imgur, old)).toEqual({ options, notes })
   })
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { lsky } from '../../src/providers/lsky.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describePreset } from '../helpers/http-exchange.ts'
 
 const largeFiles = 'the site limits the size of files, to some MB as a rule'
@@ -30,7 +31,7 @@ describePreset({
 })
 
 describe('lsky options of PicList', () => {
-  const translate = (old: Record<string, unknown>) => lsky.fromPicGo?.(old).options
+  const translate = (old: Record<string, unknown>) => fromPicGo(lsky, old).options
 
   it('of version 2 lose the "Bearer" in front of the token', () => {
     const old = {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { smms } from '../../src/providers/smms.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describePreset } from '../helpers/http-exchange.ts'
 
 describePreset({
@@ -30,5 +31,5 @@ it.each([
     [],
   ],
 ])('smms options of PicGo %s', (_, old, options, notes) => {
-  expect(smms.fromPicGo?.(old)).toEqual({ options, notes })
+  expect(fromPicGo(smms, old)).toEqual({ options, notes })
 })

@@ -5,6 +5,7 @@ import type { Provider } from '../../../src/providers/contract.ts'
 import { qiniu } from '../../../src/providers/qiniu.ts'
 import { s3 } from '../../../src/providers/s3/index.ts'
 import { tcyun } from '../../../src/providers/tcyun.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 type Options = Record<string, unknown>
 
@@ -12,7 +13,7 @@ const HASHED = '{filename}-{sha256-8}{extname}'
 
 /** What comes out has to be a configuration that can be used. */
 function translate(provider: Provider, options: Options): { options: Options; notes: string[] } {
-  const translated = provider.fromPicGo?.(options) ?? expect.fail('reads no options of PicGo')
+  const translated = fromPicGo(provider, options)
   const { keyTemplate: _, proxy: __, ...own } = translated.options
   const config = z.strictObject(provider.config.shape).parse(own)
   expect(provider.validate?.(config)).toBeUndefined()
@@ -279,7 +280,7 @@ describe("PicGo's options for S3", () => {
           'webPath',
         ]
         const options = Object.fromEntries([...names, 'path', 'slim', 'appId'].map(name => [name, value]))
-        expect(() => provider.fromPicGo?.(options)).not.toThrow()
+        expect(() => fromPicGo(provider, options)).not.toThrow()
       }
     }
   })

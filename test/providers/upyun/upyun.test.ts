@@ -5,6 +5,7 @@ import { upyun } from '../../../src/providers/upyun/index.ts'
 import { addToken, signRequest } from '../../../src/providers/upyun/sign.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { upload } from '../../helpers/form.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { fetchPublic, openHost, serveReply } from '../../helpers/http-exchange.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startRecorder } from '../../helpers/recorder.ts'
@@ -166,7 +167,7 @@ it('a storm of 503 and a reset pass: the upload arrives', async () => {
 
 describe('options of PicGo and PicList', () => {
   it('become ours', () => {
-    const translated = upyun.fromPicGo?.({
+    const translated = fromPicGo(upyun, {
       ...operator,
       bucket: 'pictures',
       url: 'https://img.example.com/',
@@ -193,7 +194,7 @@ describe('options of PicGo and PicList', () => {
   })
 
   it('that are empty are none', () => {
-    const translated = upyun.fromPicGo?.({
+    const translated = fromPicGo(upyun, {
       ...operator,
       bucket: 'pictures',
       url: 'https://img.example.com/?x=',

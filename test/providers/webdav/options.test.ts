@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { webdav } from '../../../src/providers/webdav/index.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { openHost } from '../../helpers/http-exchange.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { type Answer, startRecorder } from '../../helpers/recorder.ts'
@@ -139,7 +140,7 @@ describe('a server that does not do what it says', () => {
 })
 
 describe('options of PicList', () => {
-  const read = (options: Record<string, unknown>) => webdav.fromPicGo?.(options)
+  const read = (options: Record<string, unknown>) => fromPicGo(webdav, options)
 
   it('become ours', () => {
     const translated = read({

@@ -17,6 +17,7 @@ import { type ContractSetup, describeProvider, objectOf } from '../../helpers/pr
 import { startApp } from '../../helpers/start-app.ts'
 import { HTTPBIN_NEEDS, type Httpbin, startHttpbin } from '../../servers/httpbin.ts'
 import { PHP_NEEDS, type Php, startPhp } from '../../servers/php.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 type Options = Record<string, unknown>
 
@@ -670,7 +671,7 @@ describe('http options of PicGo and PicList', () => {
       customHeader: '{"Authorization":"Bearer abc","Content-Type":"multipart/form-data","X-A":"{b}"}',
       customBody: '{"album":"5","count":3,"token":"def"}',
     }
-    const translated = http.fromPicGo?.(old)
+    const translated = fromPicGo(http, old)
     expect(translated).toEqual({
       options: {
         url: 'https://img.example.com/up?token={secret:token}&x=\\{y\\}',
@@ -691,7 +692,7 @@ describe('http options of PicGo and PicList', () => {
     ['0.src', 'https://img.example.com/f.png', [{ src: 'https://img.example.com/f.png' }]],
     ['', 'https://img.example.com/f.png', 'https://img.example.com/f.png'],
   ])('with the path "%s"', async (jsonPath, expected, body) => {
-    const translated = http.fromPicGo?.({ url: await serveReply(200, body), paramName: 'f', jsonPath })
+    const translated = fromPicGo(http, { url: await serveReply(200, body), paramName: 'f', jsonPath })
     const { keyTemplate: _, ...options } = translated?.options ?? {}
     const target = await open(JSON.parse(JSON.stringify(options)))
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
@@ -704,7 +705,7 @@ describe('http options of PicGo and PicList', () => {
     ['nothing', '', {}, 0],
     ['no member', undefined, {}, 0],
   ])('with headers that are %s', (_, customHeader, headers, notes) => {
-    const translated = http.fromPicGo?.({ url: 'https://img.example.com', customHeader })
+    const translated = fromPicGo(http, { url: 'https://img.example.com', customHeader })
     expect(translated?.options['headers']).toEqual(headers)
     expect(translated?.notes).toHaveLength(notes)
   })
@@ -723,7 +724,7 @@ describe('http options of PicGo and PicList', () => {
     ['with an address', {}, 'https://img.example.com/f.png'],
   ])("of PicList's custom uploader %s", async (_, old, expected) => {
     const body = { data: { path: '/up/f.png', url: 'https://img.example.com/f.png' } }
-    const translated = http.fromPicGo?.({
+    const translated = fromPicGo(http, {
       endpoint: await serveReply(200, body),
       method: 'PUT',
       formDataKey: 'image',
@@ -742,7 +743,7 @@ describe('http options of PicGo and PicList', () => {
   })
 
   it('with a script say that it was left out', () => {
-    const translated = http.fromPicGo?.({ uploadScriptName: 'mine', endpoint: '', method: 'GET' })
+    const translated = fromPicGo(http, { uploadScriptName: 'mine', endpoint: '', method: 'GET' })
     expect(translated?.notes).toEqual([
       expect.stringContaining('"uploadScriptName" was not imported'),
       expect.stringContaining('"method" was not imported'),

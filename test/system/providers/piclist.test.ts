@@ -14,6 +14,7 @@ import { makePicture } from '../../helpers/picture.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { startPicGo } from '../../servers/picgo.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 const KEY = 'the key of the other server'
 const never = () => new AbortController().signal
@@ -244,6 +245,6 @@ describe('piclist options of PicList', () => {
       [],
     ],
   ])('%s', (_, old, options, notes) => {
-    expect(piclist.fromPicGo?.(old)).toEqual({ options, notes })
+    expect(fromPicGo(piclist, old)).toEqual({ options, notes })
   })
 })

@@ -17,6 +17,7 @@ import { PROFTPD_NEEDS } from '../../servers/proftpd.ts'
 import { startProFtpdSftp } from '../../servers/proftpd-sftp.ts'
 import { startProxy } from '../../servers/proxy.ts'
 import { startWebFolder } from '../../servers/web-folder.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { loginOf, type Options, openForTest, openSftp, persist } from './sftp/open-sftp.ts'
 
 const MIB = 1024 * 1024
@@ -126,13 +127,13 @@ describe('options of PicList for sftp', () => {
   const saved = { host: '192.0.2.10', port: 22, username: 'u', password: 'p', uploadPath: '/var/www/img/' }
 
   it('are translated', () => {
-    const { options, notes } = sftp.fromPicGo?.({
+    const { options, notes } = fromPicGo(sftp, {
       ...saved,
       customUrl: 'https://www.example.com/',
       webPath: '/img/ü',
       fileMode: '0664',
       dirMode: '0775',
-    }) ?? { options: {}, notes: [] }
+    })
     expect(options).toEqual({
       host: '192.0.2.10',
       port: 22,
@@ -164,7 +165,7 @@ describe('options of PicList for sftp', () => {
     ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was not imported'],
     ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was not imported'],
   ])('with %s', (_, more, expected, note) => {
-    const { options, notes } = sftp.fromPicGo?.({ ...saved, ...more }) ?? { options: {}, notes: [] }
+    const { options, notes } = fromPicGo(sftp, { ...saved, ...more })
     for (const [name, value] of Object.entries(expected)) expect(options[name]).toEqual(value)
     if (note !== undefined) expect(notes.join('\n')).toContain(note)
     expect(notes.join('\n')).not.toContain('"p"')

@@ -4,7 +4,7 @@ import { formBody } from '../../../http/form-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
 import * as z from '../../../packages/zod.ts'
 import { Problem } from '../../../problem.ts'
-import { defineProvider, type ProviderDefinition, type Stored, type UploadObject } from '../../contract.ts'
+import { defineProvider, type Provider, type Stored, type UploadObject } from '../../contract.ts'
 import { cleanUrl } from '../public-url.ts'
 import { findInJson, parseJsonPath } from './json-path.ts'
 
@@ -49,8 +49,7 @@ export interface HostExchange {
   readonly answer: HostAnswer
 }
 
-export interface FormHost<S extends Shape>
-  extends Omit<ProviderDefinition<z.ZodObject<S>>, 'config' | 'open'> {
+export interface FormHost<S extends Shape> extends Omit<Provider<z.ZodObject<S>>, 'config' | 'open'> {
   readonly options: S
   form(options: z.output<z.ZodObject<S>>): HostForm
   readonly answer: HostAnswer | ((options: z.output<z.ZodObject<S>>) => HostAnswer)

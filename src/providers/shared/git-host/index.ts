@@ -3,7 +3,7 @@ import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts
 import { type Members, membersOf } from '../../../members.ts'
 import type * as z from '../../../packages/zod.ts'
 import { Problem } from '../../../problem.ts'
-import { defineProvider, type ProviderDefinition, type Target } from '../../contract.ts'
+import { defineProvider, type Provider, type Target } from '../../contract.ts'
 import { locationAt } from '../location.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
@@ -59,7 +59,7 @@ export interface GitApi {
 
 type GitConfig = z.ZodObject & z.ZodType<GitOptions>
 
-export interface GitHost<C extends GitConfig> extends Omit<ProviderDefinition<C>, 'open'> {
+export interface GitHost<C extends GitConfig> extends Omit<Provider<C>, 'open'> {
   api(options: z.output<C>): GitApi
 }
 
