@@ -109,7 +109,10 @@ function matrix() {
 /** The example destinations of a provider's page, by their names. */
 function examplesOf(type) {
   const page = `docs/destinations/${type}.md`
-  const [, json] = (existsSync(page) && /^## Configuration[\s\S]*?^```json\n([\s\S]*?)^```/m.exec(readFileSync(page, 'utf8'))) || []
+  const [, json] =
+    (existsSync(page) &&
+      /^## Configuration[\s\S]*?^```json\n([\s\S]*?)^```/m.exec(readFileSync(page, 'utf8'))) ||
+    []
   return json === undefined ? {} : JSON.parse(json).providers[type]
 }
 

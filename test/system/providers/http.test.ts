@@ -11,13 +11,13 @@ import type { Destination } from '../../../src/uploader/destinations.ts'
 import { openDestinations } from '../../../src/uploader/open.ts'
 import { deliverObject } from '../../helpers/deliver-object.ts'
 import { upload } from '../../helpers/form.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../../helpers/http-exchange.ts'
 import { needsAll } from '../../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { HTTPBIN_NEEDS, type Httpbin, startHttpbin } from '../../servers/httpbin.ts'
 import { PHP_NEEDS, type Php, startPhp } from '../../servers/php.ts'
-import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 type Options = Record<string, unknown>
 

@@ -9,12 +9,12 @@ import { startCutProxy } from '../../../src/provider-tests/cut-proxy.ts'
 import { piclist } from '../../../src/providers/piclist.ts'
 import { startServer } from '../../../src/server/index.ts'
 import { download, upload } from '../../helpers/form.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../../helpers/http-exchange.ts'
 import { makePicture } from '../../helpers/picture.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { startPicGo } from '../../servers/picgo.ts'
-import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 const KEY = 'the key of the other server'
 const never = () => new AbortController().signal

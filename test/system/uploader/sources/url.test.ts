@@ -40,7 +40,9 @@ describe('openUrl', () => {
       const server = await serve((_req, res) => res.end(), selfSigned())
       const error = await failure(`${server.origin}/a.png`)
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('check the certificate of the host (DEPTH_ZERO_SELF_SIGNED_CERT)')
+      expect(error.message).toContain(
+        'its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT). Check the certificate',
+      )
       expect(server.requests).toHaveLength(0)
     })
   })
