@@ -13,8 +13,12 @@ interface Complaint {
   readonly message: string
 }
 
-describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
-  const text = readFileSync(join('.github/workflows', file), 'utf8')
+const WORKFLOWS = ['.github/workflows', 'docs/examples/forks'].flatMap(folder =>
+  readdirSync(folder).map(file => join(folder, file)),
+)
+
+describe.each(WORKFLOWS)('the workflow %s', file => {
+  const text = readFileSync(file, 'utf8')
 
   it('passes its linter', async context => {
     if (!existsSync(ACTIONLINT))
