@@ -50,6 +50,7 @@ const PACKAGES = ['zod', 'commander']
 await bundleModules()
 await bundlePackages()
 await bundlePage()
+await bundleReport()
 await describeRoutes()
 await describeOptions()
 
@@ -58,6 +59,13 @@ async function bundlePage() {
   const bundle = await rolldown({ input: 'src/page/browser/main.ts', platform: 'browser' })
   await bundle.write({ dir: 'dist/page', chunkFileNames: '[name].js', minify: true })
   await copyFile('src/page/browser/style.css', 'dist/page/style.css')
+}
+
+/** The script and the style of a report of images, which are written into it. */
+async function bundleReport() {
+  const bundle = await rolldown({ input: 'src/page/browser/report.ts', platform: 'browser' })
+  await bundle.write({ dir: 'dist/report', minify: true })
+  await copyFile('src/page/browser/report.css', 'dist/report/report.css')
 }
 
 /** GET /openapi.json sends this file. */

@@ -54,11 +54,16 @@ export function toMarkdown(text: string): string {
  * `GH-1`, `!1`, `@user`), even if they are escaped, but not in code. Character references keep it free of markup.
  */
 export function toMarkdownCode(name: string): string {
-  const text = oneLine(name)
-    .replace(/[^\p{L}\p{N} ./-]|(?<=www)\./giu, character => `&#x${character.codePointAt(0)?.toString(16)};`)
-    // GitHub makes an email address of "icon@2x.png" even so, but not across an HTML comment.
-    .replace(/(?<=[\p{L}\p{N}.;-])&#x40;/gu, '&#x40;<!-- -->')
-  return `<code>${text}</code>`
+  // GitHub makes an email address of "icon@2x.png" even so, but not across an HTML comment.
+  return `<code>${toMarkdownText(name).replace(/(?<=[\p{L}\p{N}.;-])&#x40;/gu, '&#x40;<!-- -->')}</code>`
+}
+
+/** A name, with character references, without markup of Markdown or HTML: for an attribute in Markdown. */
+export function toMarkdownText(text: string): string {
+  return oneLine(text).replace(
+    /[^\p{L}\p{N} ./-]|(?<=www)\./giu,
+    character => `&#x${character.codePointAt(0)?.toString(16)};`,
+  )
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }

@@ -65,6 +65,12 @@ export const compareFlags = {
     findFault: needsEarlier('--threshold'),
     isRepeated: false,
   },
+  report: {
+    about:
+      'also write a page with all images to this file, such as report.html, and upload it; the comment links it',
+    value: file,
+    isRepeated: false,
+  },
   failOn: {
     about: 'exit with 1 if images are changed, new, gone or renamed, such as changed,gone',
     value: differences,

@@ -17,6 +17,40 @@ const MOST_MS = 60_000
  */
 export type FetchLink = (link: string, mostBytes: number, signal: AbortSignal) => Promise<Buffer | undefined>
 
+/** Whether a browser shows the page of a link, and runs its script, instead of a download or plain text. */
+export async function showsPage(
+  link: string,
+  { env }: Pick<Context, 'env'>,
+  outer: AbortSignal,
+): Promise<boolean> {
+  const url = new URL(link)
+  const limit = beginTimeLimit(MOST_PAGE_MS, outer, () => new Error('too slow'))
+  try {
+    const response = await guardedFetch(url, {
+      addresses: 'any',
+      privateHosts: [url.host],
+      signal: limit.signal,
+      outgoing: fromEnvironment(env),
+    })
+    discard(response)
+    const header = (name: string) => response.headers.get(name) ?? ''
+    return (
+      response.status === 200 &&
+      /^text\/html\b/i.test(header('content-type')) &&
+      !/^\s*attachment/i.test(header('content-disposition')) &&
+      header('content-security-policy') === ''
+    )
+  } catch {
+    outer.throwIfAborted()
+    return false
+  } finally {
+    limit.end()
+  }
+}
+
+/** Time limit of the question whether a page is shown, milliseconds. */
+const MOST_PAGE_MS = 10_000
+
 /** @param hosts the only ones that may have private IP addresses: those that the user has named, `host:port` */
 export function createFetch({ env }: Pick<Context, 'env'>, hosts: readonly string[]): FetchLink {
   const outgoing = fromEnvironment(env)

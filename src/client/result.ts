@@ -3,6 +3,8 @@ export interface Result {
   /** Name as typed, or as found in a folder or by a pattern. */
   readonly name: string
   readonly url?: string
+  /** URL of a smaller copy of an image, for a comment. */
+  readonly small?: string
   /** Bytes. */
   readonly size?: number
   /** Hash of the bytes, hexadecimal. */

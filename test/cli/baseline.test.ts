@@ -26,7 +26,12 @@ async function prepare() {
   })
   const [cwd, forge] = [await makeDirectory(), await startCommentForge('github')]
   onTestFinished(() => forge.close())
-  await writeFile(join(cwd, 'event.json'), JSON.stringify({ repository: { default_branch: 'main' } }))
+  const repository = { default_branch: 'main' }
+  // A fork may call its branch as it likes, but can't push to this repository.
+  for (const event of ['pull_request', 'push']) {
+    const workflow_run = { event, head_branch: 'main' }
+    await writeFile(join(cwd, `${event}.json`), JSON.stringify({ repository, workflow_run }))
+  }
   await mkdir(join(cwd, 'shots/Card'), { recursive: true })
   const write = (name: string, red: number) =>
     writeFile(join(cwd, 'shots', name), makePicture(9, [red, 0, 0]))
@@ -40,7 +45,7 @@ async function prepare() {
     GITHUB_SHA: 'c0ffee0',
     GITHUB_RUN_NUMBER: '1',
     GITHUB_RUN_ATTEMPT: '1',
-    GITHUB_EVENT_PATH: join(cwd, 'event.json'),
+    GITHUB_EVENT_PATH: join(cwd, 'pull_request.json'),
     GITHUB_TOKEN: TOKEN,
   }
   const on = {
@@ -48,6 +53,11 @@ async function prepare() {
     other: { GITHUB_EVENT_NAME: 'push', GITHUB_REF: 'refs/heads/other' },
     pull: { GITHUB_EVENT_NAME: 'pull_request', GITHUB_REF: 'refs/pull/7/merge' },
     fork: { GITHUB_EVENT_NAME: 'workflow_run', GITHUB_REF: 'refs/heads/main' },
+    following: {
+      GITHUB_EVENT_NAME: 'workflow_run',
+      GITHUB_REF: 'refs/heads/main',
+      GITHUB_EVENT_PATH: join(cwd, 'push.json'),
+    },
   }
   const run = (branch: keyof typeof on, more: string[] = [], id = 100, key = KEY) => {
     const args = ['--server', app.url, '--key', key, '--baseline', 'visual', '--format', 'json', ...more]
@@ -79,7 +89,7 @@ it('compares with what the default branch has stored, and fetches only what has 
   expect(body).toContain(`src="${linkOf('a.png')}"`)
   expect(body).toMatch(/<code>a\.png<\/code>: 100 % of the pixels changed/)
   expect(body).toContain(`- gone: [<code>b.png</code>](${linkOf('b.png')})`)
-  expect(body).toContain('- renamed: <code>Card/c.png</code> to <code>Card/moved.png</code>')
+  expect(body).toContain('- renamed: <code>Card/c.png</code> to [<code>Card/moved.png</code>](')
   const requests = app.log.map(({ req }) => req as { method: string; path: string } | undefined)
   const fetched = requests.filter(req => req?.method === 'GET' && req.path.endsWith('.png'))
   expect(fetched.map(req => `${app.url}${req?.path}`)).toEqual([linkOf('a.png')])
@@ -90,7 +100,8 @@ it('compares with what the default branch has stored, and fetches only what has 
 
 it.each([
   ['another branch', 'other', [], false],
-  ['a workflow that also runs for forks', 'fork', [], false],
+  ['a workflow that follows that of a fork', 'fork', [], false],
+  ['a workflow that follows a push to the default branch', 'following', [], true],
   ['a pull request', 'pull', [], false],
   ['the default branch', 'main', [], true],
   ['the default branch, which may not', 'main', ['--update-baseline', 'never'], false],

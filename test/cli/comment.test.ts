@@ -1,9 +1,10 @@
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture as makeRed } from '../helpers/picture.ts'
 import { type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { listen } from '../servers/forge.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 /** One pixel that looks different at each call. */
@@ -338,7 +339,7 @@ describe('comment', () => {
     expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('**1 changed · 1 failed · 1 the same**')
-    expect(body).toMatch(/\/a1\.png.*30 × 20 \|.*\/a2\.png/)
+    expect(body).toMatch(/\/a1\.png" width="30" alt="a\.png before"><\/a> \|.*\/a2\.png/)
     const input = JSON.stringify(after)
     const said = await runBuilt(args, { cwd, env, input })
     expect(said.stderr).toContain('The comment is already up to date.')
@@ -376,10 +377,96 @@ describe('comment', () => {
       const { code, stdout } = await runCli(['comment', '--dry-run', ...more], { cwd, input })
       expect(code).toBe(0)
       expect(stdout.length).toBeLessThan(65_000)
-      expect(/More files do not fit|more changed\. They do not fit/.test(stdout)).toBe(true)
-      const markup = stdout.replace(/<code>[^<]*<\/code>/g, '')
+      expect(/More images do not fit|Some of them:/.test(stdout)).toBe(true)
+      const markup = stdout.replace(/<code>[^<]*<\/code>| alt="[^"]*"/g, '')
       expect(/<img src=x|@all|\n## h|`x|#1|GH-1|!1|(?:evil\.|h\.)/.exec(markup)).toBeNull()
       expect(/<img src=x|@all|`x|#1|!1|www\.|:\/\/evil/.exec(stdout)).toBeNull()
     }
+  })
+})
+
+describe('upload --report', () => {
+  /** Two wide images that differ, so that there is something to make smaller. */
+  async function prepareWide() {
+    const cwd = await prepare()
+    const sharp = (await import('sharp')).default
+    for (const [folder, background] of [
+      ['main', 'navy'],
+      ['shots', 'teal'],
+    ] as const) {
+      const image = sharp({ create: { width: 1600, height: 900, channels: 3, background } })
+      await image.png().toFile(join(cwd, folder, 'wide.png'))
+    }
+    return cwd
+  }
+
+  it('writes a page with all images and uploads it, with smaller copies for the comment', async () => {
+    const [cwd, forge] = [await prepareWide(), await startForge()]
+    const args = ['upload', '--comment', '--compare', 'main', '--report', 'out/report.html', 'shots']
+    const summary = join(cwd, 'summary.md')
+    const at = {
+      GITHUB_SHA: 'ab'.repeat(20),
+      GITHUB_SERVER_URL: 'https://ci.example.com',
+      GITHUB_RUN_ID: '77',
+    }
+    const env = { ...actions(forge, at), GITHUB_STEP_SUMMARY: summary }
+    const { code, stderr } = await runCli([...args, '--github-summary'], { cwd, env })
+    expect({ code, stderr }).toMatchObject({ code: 0 })
+    const page = await readFile(join(cwd, 'out/report.html'), 'utf8')
+    expect(page.match(/<article data-state="\w+"/g)).toEqual(
+      ['changed', 'changed', 'new', 'gone', 'same'].map(state => `<article data-state="${state}"`),
+    )
+    const [url = ''] = /(?<=^Report: ).*/m.exec(stderr) ?? []
+    expect(url).toMatch(/^https:\/\/img\.example\.com\/.*\/report-\w+\.html$/)
+    expect(await readFile(join(cwd, url.replace('https://img.example.com', 'stored')), 'utf8')).toBe(page)
+    const body = forge.comments[0]?.body ?? ''
+    expect(body).toContain(`Commit ${'ab'.repeat(20)} · [run](https://ci.example.com/me/app/actions/runs/77)`)
+    expect(body).toContain(`[download <code>out/report.html</code>](${url})`)
+    expect(body).toMatch(
+      /<a href="[^"]+\/before-wide-\w+\.png"><img src="[^"]+\/small-before-wide-\w+\.webp" width="390" alt="wide\.png before">/,
+    )
+    expect(body.match(/src="[^"]+\/small-(?:before|after|difference)-wide-\w+\.webp"/g)).toHaveLength(3)
+    expect(body).toContain(await readFile(summary, 'utf8'))
+  })
+
+  it('without a comparison, has all images; without sharp, the comment shows them in full size', async () => {
+    const [cwd, forge] = [await prepareWide(), await startForge()]
+    const hook = new URL('../fixtures/without.mjs', import.meta.url)
+    const env = { ...actions(forge), NODE_OPTIONS: `--import=${hook}?sharp` }
+    const args = ['upload', '--comment', '--report', 'r.html', 'shots']
+    expect(await runBuilt(args, { cwd, env })).toMatchObject({ code: 0 })
+    expect(await readFile(join(cwd, 'r.html'), 'utf8')).toContain('<p class="totals">4 images</p>')
+    const { code } = await runBuilt([...args, '--compare', 'main'], { cwd, env })
+    expect(code).toBe(0)
+    expect(forge.comments[0]?.body).toMatch(/src="[^"]+\/wide-\w+\.png" width="390" alt="wide\.png after"/)
+  })
+
+  it.each([
+    ['text/html; charset=utf-8', {}, true],
+    ['text/html', { 'Content-Disposition': 'attachment' }, false],
+    ['text/html', { 'Content-Security-Policy': 'sandbox' }, false],
+    ['text/plain', {}, false],
+  ] as const)('links a page that is served as %s, %j', async (type, headers, isPage) => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const { url, close } = await listen((_, res) =>
+      res.writeHead(200, { 'Content-Type': type, ...headers }).end(),
+    )
+    onTestFinished(close)
+    const local = { directory: 'stored', urlPrefix: url }
+    await writeFile(
+      join(cwd, 'upload-server.json'),
+      JSON.stringify({ providers: { local: { Default: local } } }),
+    )
+    await runCli(['upload', '--comment', '--report', 'r.html', 'shots'], { cwd, env: actions(forge) })
+    expect(forge.comments[0]?.body.includes(`[Report with all images](${url}/`)).toBe(isPage)
+  })
+
+  it('says why it is not there, and fails', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    await mkdir(join(cwd, 'r.html'))
+    const args = ['upload', '--comment', '--report', 'r.html', 'shots']
+    const { code, stderr } = await runCli(args, { cwd, env: actions(forge) })
+    expect(stderr).toMatch(/^Could not write r\.html for --report: EISDIR\.$/m)
+    expect(code).toBe(1)
   })
 })

@@ -105,7 +105,7 @@ describe('action.yml', () => {
       url: links[0],
     })
     expect(await readFile(outputs['results'] ?? '', 'utf8')).toContain('shots/with space.png')
-    expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toContain('**5 of 5 stored')
+    expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toContain('**1 changed · 4 new**')
     expect(forge.comments[0]?.body).toContain('1 changed · 4 new')
     expect(printed).not.toContain(KEY)
     const again = await runProgram('bash', ['-c', 'upload-server --version'], {

@@ -18,12 +18,12 @@ export async function run(
   const review =
     before === undefined ? undefined : reviewResults(before, await readResults(before, terminal), results)
   if (dryRun) {
-    terminal.print(toBody(options.commentTitle ?? TITLE, results, review).trimEnd())
+    terminal.print(toBody({ title: options.commentTitle ?? TITLE }, results, review).trimEnd())
     return 0
   }
   const write = await openComment(options, await findJob(terminal.env), terminal)
   try {
-    await write(results, review, signal)
+    await write({ results, review }, signal)
     return 0
   } catch (error) {
     if (signal.aborted) return EXIT.interrupted

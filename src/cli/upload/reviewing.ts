@@ -1,6 +1,9 @@
-import { openComment } from '../../client/comments/comment.ts'
-import { findJob } from '../../client/comments/pull-request.ts'
+import { resolve } from 'node:path'
+import { openComment, TITLE } from '../../client/comments/comment.ts'
+import { type ReportLink, toBody } from '../../client/comments/comment-body.ts'
+import { findJob, runOf } from '../../client/comments/pull-request.ts'
 import type { Entry } from '../../client/entries.ts'
+import { showsPage } from '../../client/fetch-link.ts'
 import {
   type EarlierImages,
   type FindDifference,
@@ -9,22 +12,27 @@ import {
 } from '../../client/reports/compare.ts'
 import { findBaseline, findEarlier, toBaseline } from '../../client/reports/earlier.ts'
 import { hasTriples } from '../../client/reports/pairs.ts'
-import { toRun } from '../../client/reports/read-results.ts'
-import { countsOf, type Review, totalsOf } from '../../client/reports/review.ts'
+import { renderReport } from '../../client/reports/report-page.ts'
+import { countsOf, type Review, toReview, totalsOf } from '../../client/reports/review.ts'
+import { SUMMARY_BYTES } from '../../client/reports/summary.ts'
 import type { Result } from '../../client/result.ts'
 import { type Uploads, uploadAll } from '../../client/uploads.ts'
-import { messageOf } from '../../errors.ts'
+import { messageOf, systemCode } from '../../errors.ts'
+import { replaceFile } from '../../files/replace-file.ts'
 import { comparePictures } from '../../pictures/compare.ts'
+import { makeSmall } from '../../pictures/small.ts'
 import type { OptionsOf } from '../define.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
-/** The comparison of an upload with earlier images, and its comment, in the order of the calls. */
+/** The comparison of an upload with earlier images, its report and its comment, in the order of the calls. */
 export interface Reviewing {
   /** Finds the baseline, and compares the files. */
   compare(entries: readonly Entry[], uploads: Uploads, note: Terminal['note']): Promise<void>
-  /** Uploads what shows the differences, and the new baseline. */
+  /** Uploads what shows the differences, the new baseline, and the report. */
   uploadMore(results: readonly Result[], uploads: Uploads): Promise<void>
+  /** Markdown with the comparison, for the summary of the job. Undefined if nothing was compared. */
+  summarize(results: readonly Result[]): string | undefined
   /** Writes the comment. @returns false if something could not be written; the error has been noted */
   conclude(results: readonly Result[]): Promise<boolean>
   /** Whether there are differences that `--fail-on` names. */
@@ -42,11 +50,13 @@ export async function openReviewing(
   const write = comment ? await openComment(options, job, terminal) : undefined
   const hosts = options.server === undefined ? [] : [new URL(options.server).host]
   const named = compare === undefined ? undefined : await findEarlier(compare, hosts, terminal, signal)
-  const run = toRun({ commit: job?.commit, url: job?.page, id: job?.id })
+  const run = runOf(job)
+  const title = options.commentTitle ?? TITLE
   const isStored = updateBaseline === 'always' || (updateBaseline === 'auto' && job?.isMain === true)
   let prepared: Prepared | undefined
   let more: readonly Result[] = []
   let review: Review | undefined
+  let report: ReportLink | undefined
   let hasFailed = false
 
   async function storeBaseline(name: string, results: readonly Result[], uploads: Uploads): Promise<void> {
@@ -58,13 +68,38 @@ export async function openReviewing(
     terminal.note(oneLine(terminal.mask(`The baseline "${name}" was not stored: ${stored.error}`)))
   }
 
+  async function storeReport(file: string, results: readonly Result[], uploads: Uploads): Promise<void> {
+    const page = await renderReport(title, prepared?.conclude(results, more) ?? toReview(results, run))
+    try {
+      await replaceFile(resolve(terminal.cwd, file), page, terminal.cwd)
+    } catch (error) {
+      hasFailed = true
+      terminal.note(
+        oneLine(`Could not write ${file} for --report: ${systemCode(error) ?? messageOf(error)}.`),
+      )
+    }
+    const bytes = Buffer.from(page)
+    const entry: Entry = {
+      kind: 'bytes',
+      name: file,
+      path: '',
+      fileName: 'report.html',
+      bytes,
+      size: bytes.length,
+    }
+    const [{ url, error = '' } = {}] = await uploadAll(uploads, [entry], signal)
+    if (url === undefined) terminal.note(oneLine(terminal.mask(`The report was not uploaded: ${error}`)))
+    else terminal.note(`Report: ${oneLine(url)}`)
+    report = { file, url, isPage: url !== undefined && (await showsPage(url, terminal, signal)) }
+  }
+
   return {
     async compare(entries, uploads, note) {
       const context = { env: terminal.env, note }
       try {
         const stored = baseline && (await findBaseline(baseline, uploads, hosts, context, signal))
         const earlier = stored || named || (hasTriples(entries) ? NO_IMAGES : undefined)
-        const how = { findDifference, threshold, run }
+        const how = { findDifference, makeSmall, threshold, run }
         prepared = earlier && (await prepareReview(earlier, entries, how, context, signal))
       } catch (error) {
         // The upload tells which exit code it is.
@@ -74,15 +109,20 @@ export async function openReviewing(
     },
     async uploadMore(results, uploads) {
       more = await uploadAll(uploads, prepared?.entries ?? [], signal)
-      if (baseline !== undefined && isStored && !signal.aborted)
-        await storeBaseline(baseline, results, uploads)
+      if (signal.aborted) return
+      if (baseline !== undefined && isStored) await storeBaseline(baseline, results, uploads)
+      if (options.report !== undefined) await storeReport(options.report, results, uploads)
+    },
+    summarize(results) {
+      const review = prepared?.conclude(results, more)
+      return review && toBody({ title, run, report }, results, review, SUMMARY_BYTES)
     },
     async conclude(results) {
       review = prepared?.conclude(results, more)
       if (review?.baseline && !signal.aborted)
         terminal.note(oneLine(`Compared with ${review.baseline.name}: ${totalsOf(review)}.`))
       try {
-        await write?.(results, review, signal)
+        await write?.({ results, review, report }, signal)
       } catch (error) {
         hasFailed = true
         terminal.note(oneLine(terminal.mask(`Could not write the comment: ${messageOf(error)}`)))

@@ -146,7 +146,8 @@ async function uploadAll(
     progress.stop()
   }
   const results = printer.close()
-  const unwritten = await writeReports(reports, results, performance.now() - begun)
+  const summary = reviewing?.summarize(results)
+  const unwritten = await writeReports(reports, results, performance.now() - begun, summary)
   sayWhatIsMissing(results, entries, call, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
   await tellDesktop(results, options, terminal)
@@ -163,8 +164,8 @@ async function openReviewing(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Reviewing | undefined> {
-  const { comment, compare, baseline } = options
-  if (!comment && compare === undefined && baseline === undefined) return undefined
+  const { comment, compare, baseline, report } = options
+  if (!comment && compare === undefined && baseline === undefined && report === undefined) return undefined
   const { openReviewing } = await import('./reviewing.ts')
   return openReviewing(options, terminal, signal)
 }

@@ -1,111 +1,168 @@
 import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
-import { isAllTheSame, type Review, type ReviewRow, rowsIn, totalsOf } from '../reports/review.ts'
-import { showImage, toSummary } from '../reports/summary.ts'
+import {
+  byFolder,
+  describeRow,
+  isAllTheSame,
+  type Review,
+  type ReviewRow,
+  type Run,
+  rowsIn,
+  shownOf,
+  totalsOf,
+} from '../reports/review.ts'
+import { showImage, takeFitting, toDetails, toGallery, toSummary } from '../reports/summary.ts'
 import type { Result } from '../result.ts'
 
-/** Below the 65,536 characters that GitHub accepts, including the marker of the comment. */
-const MOST_BYTES = 60_000
-/** Width of each of the images shown side by side, pixels. */
-const WIDTH = 260
-/** If more images have changed, the others are collapsible, by folder. */
-const SHOWN = 6
+/** Below the 65,536 characters that GitHub accepts, including the marker of the comment. GitLab and Gitea accept more. */
+const MOST_BYTES = 63_000
+/** Images that are shown at once. If there are more, the others are collapsible, by folder. */
+const OPEN = 6
+
+/** What surrounds the images of a comment. */
+export interface Frame {
+  readonly title: string
+  /** The run that uploaded the images. */
+  readonly run?: Run | undefined
+  readonly report?: ReportLink | undefined
+}
+
+/** The page with all images. */
+export interface ReportLink {
+  /** Name of its local file. */
+  readonly file: string
+  /** Undefined if it was not stored. */
+  readonly url?: string | undefined
+  /** Whether a browser shows it, instead of a download. */
+  readonly isPage: boolean
+}
 
 /** The Markdown of a comment: changed images before and after, other images as in a summary. */
-export function toBody(title: string, results: readonly Result[], review?: Review): string {
-  const heading = `### ${toMarkdown(title)}\n\n`
-  if (review === undefined) return heading + toSummary(results, MOST_BYTES)
-  if (isAllTheSame(review)) return `**${toMarkdown(title)}**: ${totalsOf(review)}\n`
-  const changed = rowsIn(review, 'changed')
-  const added = rowsIn(review, 'new', 'failed').flatMap(({ after }) => after ?? [])
-  const moved = rowsIn(review, 'renamed', 'gone')
+export function toBody(
+  frame: Frame,
+  results: readonly Result[],
+  review?: Review,
+  mostBytes = MOST_BYTES,
+): string {
+  const title = toMarkdown(frame.title)
+  if (review && isAllTheSame(review)) return `**${title}**: ${totalsOf(review)}\n`
   const parts = [
-    `**${totalsOf(review)}**`,
-    ...(changed.length > 0 ? [showAll(changed, MOST_BYTES / 2)] : []),
-    ...(added.length > 0 ? [toSummary(added, MOST_BYTES / 4).trimEnd()] : []),
-    ...(moved.length > 0 ? [listOf(moved, MOST_BYTES / 8)] : []),
+    `### ${title}`,
+    review ? `**${totalsOf(review)}**` : '',
+    showFacts(frame.run, review),
+    ...(review ? showReview(review, mostBytes) : [toSummary(results, mostBytes).trimEnd()]),
+    showReport(frame),
   ]
-  return `${heading}${parts.join('\n\n')}\n`
+  return `${parts.filter(part => part !== '').join('\n\n')}\n`
 }
+
+/** The commits and the run. Git hosts link and shorten the whole hash of a commit. */
+function showFacts(run: Run | undefined, review: Review | undefined): string {
+  const { commit = '', url } = run ?? {}
+  const baseline = review?.baseline?.commit ?? ''
+  return [
+    ...(COMMIT.test(commit) ? [`Commit ${commit}`] : []),
+    ...(url === undefined ? [] : [`[run](${addressIn(url, 'markdown')})`]),
+    ...(COMMIT.test(baseline) ? [`compared with ${baseline}`] : []),
+  ].join(' · ')
+}
+
+const COMMIT = /^[\da-f]{40}(?:[\da-f]{24})?$/
+
+function showReport({ report, run }: Frame): string {
+  if (report === undefined) return ''
+  const file = toMarkdownCode(report.file)
+  const artifacts = `the artifacts of ${run?.url === undefined ? 'the run' : `[the run](${addressIn(run.url, 'markdown')})`}`
+  if (report.url === undefined) return `Report with all images: ${file} in ${artifacts}.`
+  const address = addressIn(report.url, 'markdown')
+  if (report.isPage) return `[Report with all images](${address})`
+  return `Report with all images: [download ${file}](${address}) and open it, or open it in ${artifacts}.`
+}
+
+/** The parts of a comparison. The changed images get the bytes that the others leave. */
+function showReview(review: Review, mostBytes: number): string[] {
+  const changed = rowsIn(review, 'changed')
+  const failed = listRows(rowsIn(review, 'failed'), mostBytes / 16)
+  const added = toGallery(
+    rowsIn(review, 'new').flatMap(({ after }) => after ?? []),
+    mostBytes / 8,
+  )
+  const moved = listRows(rowsIn(review, 'renamed', 'gone'), mostBytes / 16)
+  const room = mostBytes - Buffer.byteLength(failed + added + moved)
+  const some = shownOf(changed)
+  const shown =
+    some.length < changed.length
+      ? [MANY, showFitting(some, room / 2), countFolders(review, room / 4)]
+      : [showChanged(changed, room)]
+  return [failed, ...shown, added, moved]
+}
+
+const MANY =
+  'So many changes often have one cause, such as other fonts or another version of the browser. Some of them:'
 
 /** The changed images, the most changed first. Those after the first ones are collapsible, by folder. */
-function showAll(pairs: readonly ReviewRow[], mostBytes: number): string {
-  let room = mostBytes
+function showChanged(rows: readonly ReviewRow[], mostBytes: number): string {
+  const parts = rows.length > 0 ? [showFitting(rows.slice(0, OPEN), mostBytes)] : []
+  let room = mostBytes - Buffer.byteLength(parts.join(''))
   let left = 0
-  const takeFitting = (some: readonly ReviewRow[]): string => {
-    const { fitting, left: more } = takeLines(some.map(show), room)
-    const text = fitting.join('\n')
-    room -= Buffer.byteLength(text)
-    left += more
-    return text
+  for (const [folder, some] of byFolder(rows.slice(OPEN))) {
+    const summary = `${toMarkdownCode(folder)}: ${some.length} changed`
+    const part = toDetails(summary, showFitting(some, room - Buffer.byteLength(summary) - AROUND_BYTES))
+    if (Buffer.byteLength(part) > room) left += some.length
+    else {
+      parts.push(part)
+      room -= Buffer.byteLength(part)
+    }
   }
-  const parts = [takeFitting(pairs.slice(0, SHOWN))]
-  for (const [folder, some] of byFolder(pairs.slice(SHOWN))) {
-    const summary = `<details><summary>${toMarkdownCode(folder)}: ${some.length} changed</summary>`
-    room -= Buffer.byteLength(summary) + AROUND_BYTES
-    const text = room > 0 ? takeFitting(some) : ''
-    if (text === '') left += room > 0 ? 0 : some.length
-    else parts.push(`${summary}\n\n${text}\n</details>`)
-  }
-  if (left > 0) parts.push(`${left} more changed. They do not fit into this comment.`)
-  return parts.map(part => part.trimEnd()).join('\n\n')
+  return [...parts, ...(left > 0 ? [sayLeft(left)] : [])].join('\n\n')
 }
 
-/** Bytes of the end of a collapsible part, and of the line breaks around it. */
-const AROUND_BYTES = 20
+/** Bytes of the tags around a collapsible part, and of `sayLeft`. */
+const AROUND_BYTES = 120
 
-function byFolder(pairs: readonly ReviewRow[]): Map<string, ReviewRow[]> {
-  const folders = new Map<string, ReviewRow[]>()
-  for (const pair of pairs) {
-    const segments = pair.name.split('/')
-    const folder = segments.slice(0, -1).join('/') || '.'
-    folders.set(folder, [...(folders.get(folder) ?? []), pair])
-  }
-  return folders
+const sayLeft = (left: number) => `${left} more changed. They do not fit here.`
+
+const showFitting = (rows: readonly ReviewRow[], mostBytes: number) =>
+  takeFitting(rows.map(showRow), mostBytes, '\n\n', sayLeft)
+
+/** A table with the numbers of each folder. */
+function countFolders({ rows }: Review, mostBytes: number): string {
+  const states = ['changed', 'new', 'gone', 'same'] as const
+  const folders = [...byFolder(rows)].sort(([a], [b]) => (a < b ? -1 : 1))
+  const lines = folders.map(([folder, rows]) => {
+    const counts = states.map(state => rows.filter(one => one.state === state).length || '')
+    return `| ${[toMarkdownCode(folder), ...counts].join(' | ')} |`
+  })
+  const listed = takeFitting(lines, mostBytes, '\n', left => `\n${left} more folders do not fit here.`)
+  return `| Folder | Changed | New | Gone | The same |\n|---|---:|---:|---:|---:|\n${listed}`
 }
 
 /** The name and the size of the difference, and the images below it. */
-function show({ name, before, after, difference, share }: ReviewRow): string {
-  const changed = share === undefined ? '' : `: ${percent(share)} of the pixels changed`
+function showRow(row: ReviewRow): string {
   const cells = [
-    ['Before', imageCellOf(before)],
-    ['After', imageCellOf(after)],
-    ...(difference ? [['Difference', imageCellOf(difference)]] : []),
+    ['Before', showCell(row.before, 'before')],
+    ['After', showCell(row.after, 'after')],
+    ...(row.difference ? [['Difference', showCell(row.difference, 'difference')]] : []),
   ]
-  const rows = [cells.map(([head]) => head), cells.map(() => '---'), cells.map(([, cell]) => cell)]
-  const table = rows.map(row => `| ${row.join(' | ')} |`).join('\n')
-  return `${toMarkdownCode(name)}${changed}\n\n${table}\n`
+  const lines = [cells.map(([head]) => head), cells.map(() => '---'), cells.map(([, cell]) => cell)]
+  const table = lines.map(line => `| ${line.join(' | ')} |`).join('\n')
+  const facts = describeRow(row)
+  return `${toMarkdownCode(row.name)}${facts && `: ${facts}`}\n\n${table}`
 }
 
-/** At least 0.01 %, because 0 % would mean that nothing has changed. */
-const percent = (share: number) =>
-  `${Math.max(share * 100, 0.01).toLocaleString('en', { maximumFractionDigits: 2 })} %`
-
-function imageCellOf({ url, error, width, height }: Partial<Result> = {}): string {
-  if (url === undefined) return `❌ ${toMarkdown(error ?? '')}`
-  const facts = width === undefined ? '' : `<br>${width} × ${height}`
-  return showImage(url, WIDTH) + facts
+function showCell(image: Result | undefined, what: string): string {
+  if (image?.url !== undefined) return showImage(image, what)
+  return image?.error === undefined ? 'not uploaded' : `❌ ${toMarkdown(image.error)}`
 }
 
-function listOf(rows: readonly ReviewRow[], mostBytes: number): string {
-  const { fitting, left } = takeLines(
-    rows.map(({ name, state, from, before }) => {
-      const code = toMarkdownCode(name)
-      if (from !== undefined) return `- renamed: ${toMarkdownCode(from)} to ${code}`
-      return `- ${state}: ${before?.url === undefined ? code : `[${code}](${addressIn(before.url, 'markdown')})`}`
-    }),
-    mostBytes,
-  )
-  return [...fitting, ...(left > 0 ? [`- and ${left} more`] : [])].join('\n')
-}
-
-/** The first texts that fit into the limit, and the number of the others. */
-function takeLines(texts: readonly string[], mostBytes: number): { fitting: string[]; left: number } {
-  let room = mostBytes
-  const end = texts.findIndex(text => {
-    room -= Buffer.byteLength(text) + 1
-    return room < 0
+/** A line for each image that is not shown. */
+function listRows(rows: readonly ReviewRow[], mostBytes: number): string {
+  const lines = rows.map(({ name, state, from, before, after }) => {
+    const code = toMarkdownCode(name)
+    if (state === 'failed') return `- ❌ ${code}: ${toMarkdown(after?.error ?? '')}`
+    const url = before?.url ?? after?.url
+    const linked = url === undefined ? code : `[${code}](${addressIn(url, 'markdown')})`
+    return `- ${state}: ${from === undefined ? '' : `${toMarkdownCode(from)} to `}${linked}`
   })
-  const fitting = end < 0 ? [...texts] : texts.slice(0, end)
-  return { fitting, left: texts.length - fitting.length }
+  return takeFitting(lines, mostBytes, '\n', left => `- and ${left} more`)
 }

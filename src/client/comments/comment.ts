@@ -3,8 +3,8 @@ import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { Context } from '../context.ts'
 import { isAllTheSame, type Review } from '../reports/review.ts'
 import type { Result } from '../result.ts'
-import { toBody } from './comment-body.ts'
-import { type CiJob, type PullRequest, readPullRequestUrl } from './pull-request.ts'
+import { type ReportLink, toBody } from './comment-body.ts'
+import { type CiJob, type PullRequest, readPullRequestUrl, runOf } from './pull-request.ts'
 import type { Written } from './write.ts'
 
 export interface CommentOptions {
@@ -26,6 +26,13 @@ const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
   omitted: 'No image has changed, so no comment was created.',
 }
 
+/** What a comment shows. */
+export interface Shown {
+  readonly results: readonly Result[]
+  readonly review?: Review | undefined
+  readonly report?: ReportLink | undefined
+}
+
 /**
  * Finds the pull request and the token before anything is uploaded.
  *
@@ -36,7 +43,7 @@ export async function openComment(
   { pr, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
   job: CiJob | undefined,
   context: Context,
-): Promise<(results: readonly Result[], review: Review | undefined, signal: AbortSignal) => Promise<void>> {
+): Promise<(shown: Shown, signal: AbortSignal) => Promise<void>> {
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
@@ -66,8 +73,9 @@ export async function openComment(
     )
   context.learn([token])
   const name = commentName ?? job?.name ?? ''
-  return async (results, review, signal) => {
-    const body = toBody(commentTitle, results, review)
+  const run = runOf(job)
+  return async ({ results, review, report }, signal) => {
+    const body = toBody({ title: commentTitle, run, report }, results, review)
     const request = {
       pullRequest,
       token,

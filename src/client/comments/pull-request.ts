@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises'
+import { toRun } from '../reports/read-results.ts'
+import type { Run } from '../reports/review.ts'
 
 /** The supported Git hosts. Forgejo has the API of Gitea. */
 export type ForgeKind = 'github' | 'gitlab' | 'gitea'
@@ -40,6 +42,10 @@ export interface CiJob {
   /** Whether the run is one of the default branch, and not of a pull request. */
   readonly isMain: boolean
 }
+
+/** What the comment and the report tell of a run. */
+export const runOf = (job: CiJob | undefined): Run =>
+  toRun({ commit: job?.commit, url: job?.page, id: job?.id })
 
 /**
  * Reads the environment variables of a CI provider.
@@ -113,6 +119,8 @@ interface Event {
     readonly base?: { readonly repo?: { readonly full_name?: unknown } }
   }
   readonly workflow_run?: {
+    readonly event?: unknown
+    readonly head_branch?: unknown
     readonly head_sha?: unknown
     readonly pull_requests?: readonly { readonly number?: unknown }[]
   }
@@ -136,11 +144,16 @@ function commitOf({ pull_request: pull, workflow_run }: Event): string | undefin
 }
 
 /**
- * Whether a run belongs to the default branch. Not `workflow_run` and similar: they run on the default branch also for the
- * results of forks. A scheduled run is always one of the default branch, and its event does not name it.
+ * Whether a run belongs to the default branch. `workflow_run` always runs there, also for the results of forks: it counts
+ * if it follows a push, which a fork can't make in this repository. A scheduled run is always one of the default
+ * branch, and its event does not name it.
  */
-function isMainEvent({ GITHUB_EVENT_NAME: name = '', GITHUB_REF: ref }: Env, { repository }: Event): boolean {
+function isMainEvent(
+  { GITHUB_EVENT_NAME: name = '', GITHUB_REF: ref }: Env,
+  { repository, workflow_run: run }: Event,
+): boolean {
   if (name === 'schedule') return true
+  if (name === 'workflow_run') return run?.event === 'push' && run.head_branch === repository?.default_branch
   return ['push', 'workflow_dispatch'].includes(name) && ref === `refs/heads/${repository?.default_branch}`
 }
 

@@ -9,7 +9,7 @@ import type { Entry } from '../entries.ts'
 import { readAtMost } from '../read-at-most.ts'
 import { isFailure, type Result } from '../result.ts'
 import { type Located, type Paired, pair } from './pairs.ts'
-import { type Review, type ReviewRow, type Run, sortRows } from './review.ts'
+import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, shownOf, sortRows } from './review.ts'
 
 interface Size {
   readonly width: number
@@ -44,7 +44,24 @@ export interface CompareOptions {
   readonly findDifference: FindDifference
   /** Percentage of changed pixels up to which an image counts as the same. */
   readonly threshold: number
+  readonly makeSmall: MakeSmall
 }
+
+/**
+ * Makes a smaller copy of an image for a comment, as WebP. It is passed in for the same reason.
+ *
+ * @param most width and height, pixels
+ * @returns undefined if the image is small enough, or can't be decoded
+ * @throws UploadError `destination_failed` if no image can be decoded
+ */
+export type MakeSmall = (
+  image: Uint8Array,
+  most: number,
+  signal: AbortSignal,
+) => Promise<Uint8Array | undefined>
+
+/** Maximum width and height of such a copy, pixels: about twice what is shown, for screens with small pixels. */
+const SMALL = 760
 
 /** Earlier images: those of a folder or a list. */
 export interface EarlierImages {
@@ -67,9 +84,6 @@ const AT_ONCE = 4
 
 /** Larger files are compared by their bytes. Bytes. */
 const MOST_BYTES = 64 * 1024 * 1024
-
-/** Number of images of differences that are kept and uploaded. */
-const MOST_SHOWN = 60
 
 /** A comparison before anything is uploaded. */
 export interface Prepared {
@@ -114,34 +128,40 @@ export async function prepareReview(
       ...(image && { image }),
     }
   })
-  const entries = (signal.aborted ? [] : plans).flatMap(({ earlier, image }) =>
-    [earlier, image].filter(one => one !== undefined),
+  const smaller = await makeSmaller(plans, read, options.makeSmall, signal)
+  const entries = (signal.aborted ? [] : plans).flatMap(plan =>
+    [plan.earlier, plan.image, ...Object.values(smaller.get(plan) ?? {})].filter(one => one !== undefined),
   )
   return {
     entries,
     conclude(results, more) {
       const uploads = new Map(entries.map((entry, index) => [entry, more[index]]))
       const uploadOf = (entry: Entry | undefined) => entry && uploads.get(entry)
-      const rows = plans.map(
-        ({ paired: { name, state, from, ...at }, difference, earlier, image }): ReviewRow => {
-          const after = results[at.after ?? -1]
-          if (after && isFailure(after)) return { name, state: 'failed', after }
-          const former = images[at.before ?? -1]?.result ?? results[at.expected ?? -1]
-          const drawn = uploadOf(image) ?? results[at.difference ?? -1]
-          const isShown = state === 'changed' || state === 'gone'
-          return {
-            ...{ name, state },
-            ...(former &&
-              isShown && {
-                before: { ...former, ...uploadOf(earlier), ...hashOf(former), ...difference?.before },
-              }),
-            ...(after && { after: { ...after, ...hashOf(hashed[at.after ?? -1]), ...difference?.after } }),
-            ...(drawn && { difference: drawn }),
-            ...(difference && { share: difference.share }),
-            ...(from !== undefined && { from }),
-          }
-        },
-      )
+      const rows = plans.map((plan): ReviewRow => {
+        const { paired, difference, earlier, image } = plan
+        const { name, state, from, ...at } = paired
+        const after = results[at.after ?? -1]
+        if (after && isFailure(after)) return { name, state: 'failed', after }
+        const former = images[at.before ?? -1]?.result ?? results[at.expected ?? -1]
+        const drawn = uploadOf(image) ?? results[at.difference ?? -1]
+        const isShown = state === 'changed' || state === 'gone'
+        const small = smaller.get(plan)
+        const show = (image: Result, size: Size | undefined, small: Entry | undefined): Result => {
+          const url = uploadOf(small)?.url
+          return { ...image, ...size, ...(url !== undefined && { small: url }) }
+        }
+        const before = { ...former, name, ...uploadOf(earlier), ...hashOf(former) }
+        return {
+          ...{ name, state },
+          ...(former && isShown && { before: show(before, difference?.before, small?.before) }),
+          ...(after && {
+            after: show({ ...after, ...hashOf(hashed[at.after ?? -1]) }, difference?.after, small?.after),
+          }),
+          ...(drawn && { difference: show(drawn, undefined, small?.difference) }),
+          ...(difference && { share: difference.share }),
+          ...(from !== undefined && { from }),
+        }
+      })
       return {
         rows: sortRows(rows),
         ...(name !== undefined && { baseline: { name, ...run } }),
@@ -157,6 +177,53 @@ interface Plan {
   readonly difference?: FoundDifference
   readonly earlier?: Entry
   readonly image?: Entry
+}
+
+/** The smaller copies of one row. */
+interface Smaller {
+  readonly before?: Entry | undefined
+  readonly after?: Entry | undefined
+  readonly difference?: Entry | undefined
+}
+
+/** Makes smaller copies of the images that a comment shows. If that fails, it shows the images themselves. */
+async function makeSmaller(
+  plans: readonly Plan[],
+  read: (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>,
+  makeSmall: MakeSmall,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<Plan, Smaller>> {
+  const smaller = new Map<Plan, Smaller>()
+  const shareOf = ({ difference }: Plan) => difference?.share ?? 1
+  const named = plans.map(plan => ({ plan, name: plan.paired.name }))
+  const inState = (state: State) => named.filter(({ plan }) => plan.paired.state === state)
+  const changed = inState('changed').sort((a, b) => shareOf(b.plan) - shareOf(a.plan))
+  const isSmall = ({ difference }: Plan) =>
+    difference !== undefined &&
+    [difference.before, difference.after].every(({ width, height }) => Math.max(width, height) <= SMALL)
+  const shown = [...shownOf(changed), ...inState('new').slice(0, MOST_SHOWN)]
+  let isOff = false
+  await mapConcurrently(shown, AT_ONCE, async ({ plan, name }) => {
+    const make = async (bytes: Uint8Array | undefined, what: string): Promise<Entry | undefined> => {
+      const small = bytes && (await makeSmall(bytes, SMALL, signal))
+      if (small === undefined) return undefined
+      const fileName = `small-${what}-${parse(name).name}.webp`
+      return { kind: 'bytes', name: fileName, path: '', fileName, bytes: small, size: small.length }
+    }
+    try {
+      if (isOff || signal.aborted || isSmall(plan)) return
+      const [before, after] = await read(plan.paired)
+      smaller.set(plan, {
+        before: await make(before, 'before'),
+        after: await make(after, 'after'),
+        difference: await make(plan.difference?.image, 'difference'),
+      })
+    } catch (error) {
+      if (!(error instanceof UploadError) && !signal.aborted) throw error
+      isOff = true
+    }
+  })
+  return smaller
 }
 
 /** The differences of pairs of images. Pairs without one are compared by their bytes. */

@@ -19,8 +19,13 @@ export interface ReportOptions {
   junit?: string
 }
 
-/** Writes one report after the upload. @throws Error that names the report */
-export type Report = (results: readonly Result[], ms: number) => Promise<void>
+/**
+ * Writes one report after the upload.
+ *
+ * @param summary Markdown with a comparison, if there is one
+ * @throws Error that names the report
+ */
+export type Report = (results: readonly Result[], ms: number, summary?: string) => Promise<void>
 
 /**
  * Opens the files of the reports before anything is uploaded.
@@ -35,14 +40,14 @@ export async function openReports(
   const append = async (
     option: string,
     variable: string,
-    make: (results: readonly Result[], file: string) => string | Promise<string>,
+    make: (results: readonly Result[], file: string, summary?: string) => string | Promise<string>,
   ) => {
     const file = env[variable]
     if (!file)
       throw new Error(`${option} requires the environment variable ${variable}, which GitHub Actions sets.`)
     await appendToFile(file, '').catch(cantWrite(option, file))
-    reports.push(async results =>
-      appendToFile(file, await make(results, file)).catch(cantWrite(option, file)),
+    reports.push(async (results, _, summary) =>
+      appendToFile(file, await make(results, file, summary)).catch(cantWrite(option, file)),
     )
   }
   const replace = async (
@@ -63,7 +68,12 @@ export async function openReports(
       await replaceFile(path, toJson(results), folder).catch(cantWrite('--github-output', path))
       return toOutputs(results, path)
     })
-  if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', results => toSummary(results))
+  if (githubSummary)
+    await append(
+      '--github-summary',
+      'GITHUB_STEP_SUMMARY',
+      (results, _, summary) => summary ?? toSummary(results),
+    )
   if (gitlabDotenv !== undefined) await replace('--gitlab-dotenv', gitlabDotenv, toDotenv)
   if (junit !== undefined) await replace('--junit', junit, toJunit)
   return reports
@@ -74,10 +84,11 @@ export async function writeReports(
   reports: readonly Report[],
   results: readonly Result[],
   ms: number,
+  summary?: string,
 ): Promise<readonly string[]> {
   const problems: string[] = []
   for (const report of reports)
-    await report(results, ms).catch((error: Error) => void problems.push(error.message))
+    await report(results, ms, summary).catch((error: Error) => void problems.push(error.message))
   return problems
 }
 

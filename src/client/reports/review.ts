@@ -1,4 +1,4 @@
-import type { Result } from '../result.ts'
+import { isFailure, type Result } from '../result.ts'
 
 /** What a comparison with earlier images says of one image. `failed`: it could not be uploaded. */
 export const STATES = ['changed', 'new', 'gone', 'renamed', 'failed', 'same'] as const
@@ -51,6 +51,14 @@ export function sortRows(rows: readonly ReviewRow[]): ReviewRow[] {
   return [...rows].sort((a, b) => orderOf(a) - orderOf(b))
 }
 
+/** Images that are not compared. */
+export function toReview(results: readonly Result[], run: Run): Review {
+  const rows = results.map(
+    (after): ReviewRow => ({ name: after.name, state: isFailure(after) ? 'failed' : 'new', after }),
+  )
+  return { rows: sortRows(rows), run }
+}
+
 /** Number of images in each state. */
 export function countsOf({ rows }: Review): Readonly<Record<State, number>> {
   const counts = { changed: 0, new: 0, gone: 0, renamed: 0, failed: 0, same: 0 }
@@ -72,6 +80,44 @@ const WORDS = Object.assign(Object.fromEntries(STATES.map(state => [state, state
 export function isAllTheSame({ rows }: Review): boolean {
   return rows.every(({ state }) => state === 'same')
 }
+
+/** If more images have changed, only some of them are shown. */
+export const MOST_SHOWN = 60
+/** Number of samples of many changed images. */
+const SAMPLES = 6
+
+/** The changed images that a comment shows: all of them, or the most changed one of each folder, then the most changed of all. */
+export function shownOf<T extends Pick<ReviewRow, 'name'>>(changed: readonly T[]): readonly T[] {
+  if (changed.length <= MOST_SHOWN) return changed
+  const ofFolders = [...byFolder(changed).values()].flatMap(some => some.slice(0, 1))
+  return [...new Set([...ofFolders, ...changed])].slice(0, SAMPLES)
+}
+
+/** Groups rows by the folders of their names. */
+export function byFolder<T extends Pick<ReviewRow, 'name'>>(rows: readonly T[]): Map<string, T[]> {
+  const folders = new Map<string, T[]>()
+  for (const row of rows) {
+    const folder = row.name.split('/').slice(0, -1).join('/') || '.'
+    const some = folders.get(folder)
+    if (some) some.push(row)
+    else folders.set(folder, [row])
+  }
+  return folders
+}
+
+/** What is known of a change, such as "0.4 % of the pixels changed, 400 × 300 → 400 × 320". */
+export function describeRow({ before, after, share }: ReviewRow): string {
+  const sizes = [before, after].map(one => (one?.width === undefined ? '' : `${one.width} × ${one.height}`))
+  const isResized = sizes[0] !== sizes[1] && !sizes.includes('')
+  return [
+    ...(share === undefined ? [] : [`${percent(share)} of the pixels changed`]),
+    ...(isResized ? [sizes.join(' → ')] : []),
+  ].join(', ')
+}
+
+/** At least 0.01 %, because 0 % would mean that nothing has changed. */
+const percent = (share: number) =>
+  `${Math.max(share * 100, 0.01).toLocaleString('en', { maximumFractionDigits: 2 })} %`
 
 /** The rows in a state, in their order. */
 export function rowsIn({ rows }: Review, ...states: readonly State[]): ReviewRow[] {

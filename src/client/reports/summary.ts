@@ -1,22 +1,20 @@
 import { bytes } from '../../log-lines.ts'
 import { addressIn } from '../../page/links.ts'
-import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
+import { toMarkdown, toMarkdownCode, toMarkdownText } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
 import { isImageLink, isWebAddress, titleOf } from './format.ts'
 
 /** Below the limit of 1 MiB for the summary of a step on GitHub. */
-const MOST_BYTES = 1000 * 1024
-/** Number of images in a row, and their width in pixels. */
+export const SUMMARY_BYTES = 1000 * 1024
+/** Number of images in a row of a gallery, and their width in pixels. */
 const [COLUMNS, THUMBNAIL] = [4, 200]
-/** Tables with more images than this are collapsible. */
+/** Galleries with more images than this are collapsible. */
 const SHOWN = 12
 
 /** The summary of a GitHub Actions run: totals, failures, other files as links, and images in a table. */
-export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): string {
+export function toSummary(results: readonly Result[], mostBytes = SUMMARY_BYTES): string {
   const failed = results.filter(isFailure)
   const stored = results.filter(one => one.url !== undefined)
-  const images = stored.filter(one => isImageLink(one.url ?? '', one))
-  const others = stored.filter(one => !images.includes(one))
   const size = stored.reduce((sum, one) => sum + (one.size ?? 0), 0)
   const unfinished = results.filter(one => one.finalizationId !== undefined).length
   const totals = [
@@ -24,46 +22,63 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
     ...(unfinished > 0 ? [`${unfinished} stored, completion pending`] : []),
   ]
-  const names = shortNames(stored)
-  let room = mostBytes
-  let isCut = false
-  /** The first lines that fit into a part of the room. Others must find room, too. */
-  const takeFitting = (lines: readonly string[], part: number): string[] => {
-    let left = room * part
-    const end = lines.findIndex(line => {
-      left -= Buffer.byteLength(line) + 1
-      return left < 0
-    })
-    const fitting = end < 0 ? [...lines] : lines.slice(0, end)
-    isCut ||= end >= 0
-    room -= fitting.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0)
-    return fitting
-  }
-  const blocks = [
-    [`**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`],
-    takeFitting(
-      failed.map(one => `- ❌ ${toMarkdownCode(one.name)}: ${toMarkdown(one.error ?? '')}`),
-      1 / 2,
-    ),
-    takeFitting(
-      others.map(
-        one => `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})`,
-      ),
-      1 / 2,
-    ),
+  const failures = failed.map(one => `- ❌ ${toMarkdownCode(one.name)}: ${toMarkdown(one.error ?? '')}`)
+  const listed = takeFitting(failures, mostBytes / 2, '\n', left => `- ❌ and ${left} more`)
+  const parts = [
+    `**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`,
+    listed,
+    toGallery(stored, mostBytes - Buffer.byteLength(listed)),
   ]
-  const [head, rows] = tableOf(images, names)
-  const fitting = takeFitting(rows, 1)
-  if (fitting.length > 0) {
-    const table = [...head, ...fitting]
-    if (images.length <= SHOWN) blocks.push(table)
-    else blocks.push([`<details><summary>${images.length} images</summary>`, '', ...table, '', '</details>'])
-  }
-  if (isCut) blocks.push(['More files do not fit here.'])
-  return `${blocks
-    .filter(lines => lines.length > 0)
-    .map(lines => lines.join('\n'))
-    .join('\n\n')}\n\n`
+  return `${parts.filter(part => part !== '').join('\n\n')}\n\n`
+}
+
+/** Stored files: images in a table, each with its name above it, and others as links. */
+export function toGallery(stored: readonly Result[], mostBytes: number): string {
+  const images = stored.filter(one => isImageLink(one.url ?? '', one))
+  const others = stored.filter(one => !images.includes(one))
+  const names = shortNames(stored)
+  const links = others.map(
+    one => `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})`,
+  )
+  const columns = Math.min(COLUMNS, images.length)
+  const cells = images.map(one => {
+    const size = one.width === undefined ? '' : ` (${one.width} × ${one.height})`
+    return `${toMarkdownCode(names.get(one) ?? '')}${size}<br>${showImage(one, '', THUMBNAIL)}`
+  })
+  const rows = Array.from(
+    { length: Math.ceil(images.length / COLUMNS) },
+    (_, row) => `| ${cells.slice(row * columns, (row + 1) * columns).join(' | ')} |`,
+  )
+  const list = takeFitting(links, mostBytes / 2, '\n', left => `- and ${left} more files`)
+  const shown = takeFitting(
+    rows,
+    mostBytes - Buffer.byteLength(list),
+    '\n',
+    () => '\nMore images do not fit here.',
+  )
+  const table = [`|${'   |'.repeat(columns)}`, `|${'---|'.repeat(columns)}`, shown].join('\n')
+  const gallery = images.length > SHOWN ? toDetails(`${images.length} images`, table) : table
+  return [list, ...(images.length > 0 ? [gallery] : [])].filter(part => part !== '').join('\n\n')
+}
+
+/** A part that is collapsed at first. @param summary safe Markdown */
+export const toDetails = (summary: string, text: string) =>
+  `<details><summary>${summary}</summary>\n\n${text}\n\n</details>`
+
+/** Joins the first texts that fit into the limit. @param more the text at the end if others do not fit */
+export function takeFitting(
+  texts: readonly string[],
+  mostBytes: number,
+  separator: string,
+  more: (left: number) => string,
+): string {
+  let room = mostBytes
+  const end = texts.findIndex(text => {
+    room -= Buffer.byteLength(text + separator)
+    return room < 0
+  })
+  const fitting = end < 0 ? texts : [...texts.slice(0, end), more(texts.length - end)]
+  return fitting.join(separator)
 }
 
 /** The shortest ends of the paths of files that are different. */
@@ -79,28 +94,21 @@ function shortNames(results: readonly Result[]): Map<Result, string> {
   return new Map(results.map((one, index) => [one, shortest(ends[index] ?? [])]))
 }
 
-/** The head and the rows of a table of images, each with its name below it. */
-function tableOf(
-  images: readonly Result[],
-  names: ReadonlyMap<Result, string>,
-): [head: readonly string[], rows: readonly string[]] {
-  const columns = Math.min(COLUMNS, images.length)
-  const rows = Array.from({ length: Math.ceil(images.length / COLUMNS) }, (_, row) =>
-    images.slice(row * columns, (row + 1) * columns),
-  )
-  return [
-    [`|${'   |'.repeat(columns)}`, `|${'---|'.repeat(columns)}`],
-    rows.map(row => `| ${row.map(one => cellOf(one, names.get(one) ?? '')).join(' | ')} |`),
-  ]
-}
+/** Limits of an image that is shown next to others, pixels: a phone's screen fits, and a long page leaves room for others. */
+const [WIDTH, HEIGHT] = [390, 400]
 
-function cellOf({ url = '', width, height }: Result, name: string): string {
-  const facts = width === undefined ? '' : ` (${width} × ${height})`
-  return `${showImage(url, THUMBNAIL)}<br>${toMarkdownCode(name)}${facts}`
-}
-
-/** An image that links to its full size. @param width pixels */
-export function showImage(url: string, width: number): string {
-  const address = addressIn(url, 'html')
-  return `<a href="${address}"><img src="${address}" width="${width}"></a>`
+/**
+ * An image that links to its full size. The smaller copy is shown, if there is one.
+ *
+ * @param what it shows, such as "before"
+ */
+export function showImage(
+  { name, url = '', small = url, width = 0, height = 0 }: Result,
+  what: string,
+  most = WIDTH,
+): string {
+  const natural = width > 0 && height > 0 ? Math.min(width, (HEIGHT * width) / height) : most
+  const shown = Math.max(1, Math.round(Math.min(natural, most)))
+  const alt = toMarkdownText(`${titleOf(name)} ${what}`.trim())
+  return `<a href="${addressIn(url, 'html')}"><img src="${addressIn(small, 'html')}" width="${shown}" alt="${alt}"></a>`
 }

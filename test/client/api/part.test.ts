@@ -82,7 +82,8 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   const prepared = openPart(entry!, {} as Context, stopped.signal)
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
-  const options = { findDifference: async () => undefined, threshold: 0 }
+  const nothing = async () => undefined
+  const options = { findDifference: nothing, makeSmall: nothing, threshold: 0 }
   const context = { cwd, platform: 'linux', env: {}, stdin: Readable.from([]), note() {} } as const
   const earlier = await findEarlier('.', [], context, stopped.signal)
   const found = await prepareReview(earlier, [entry!], options, context, stopped.signal)

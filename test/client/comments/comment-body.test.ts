@@ -2,52 +2,132 @@ import { expect, it } from 'vitest'
 import { toBody } from '../../../src/client/comments/comment-body.ts'
 import { type ReviewRow, sortRows } from '../../../src/client/reports/review.ts'
 
-const image = (name: string) => ({ name, url: `https://img.example.com/${name}`, width: 40, height: 30 })
+const image = (name: string, width = 1280) => ({
+  name,
+  url: `https://img.example.com/${encodeURIComponent(name)}`,
+  width,
+  height: 720,
+})
 
 const changed = (name: string, share?: number): ReviewRow => ({
-  ...{ name, state: 'changed' },
-  before: image(`before-${name}`),
-  after: image(name),
+  name,
+  state: 'changed',
+  before: image(`main/${name}`),
+  after: image(`shots/${name}`),
   ...(share !== undefined && { share, difference: image(`difference/${name}`) }),
 })
 
-const same = Array.from({ length: 509 }, (_, index): ReviewRow => ({ name: `${index}.png`, state: 'same' }))
-
-const bodyOf = (rows: ReviewRow[]) => toBody('T', [], { rows: sortRows([...rows, ...same]) })
-
-it('shows changed images, the most changed first, those that are not decodable before them', () => {
-  const body = bodyOf([changed('a.png', 0.000_001), changed('b.png', 0.1234), changed('c.bin')])
-  expect(body).toContain('### T\n\n**3 changed · 509 the same**\n\n<code>c.bin</code>\n')
-  const shares = body.match(/<\/code>: [\d.]+ % of the pixels changed/g)
-  expect(shares).toEqual(['12.34', '0.01'].map(share => `</code>: ${share} % of the pixels changed`))
-  expect(body.match(/<img /g)).toHaveLength(8)
-  expect(body).not.toContain('<details>')
+const same = Array.from({ length: 509 }, (_, index): ReviewRow => {
+  const name = `same/${index}.png`
+  return { name, state: 'same', after: image(name) }
 })
 
-it('shows six of many changed images, and the others by folder', () => {
-  const body = bodyOf(
-    Array.from({ length: 30 }, (_, index) =>
-      changed(`${index % 2 ? 'Card' : 'Menu'}/${index}.png`, index / 100),
+const COMMIT = '0123456789012345678901234567890123456789'
+const frame = { title: 'T', run: { commit: COMMIT, url: 'https://ci.example.com/runs/7' } }
+
+const bodyOf = (rows: readonly ReviewRow[], more: object = {}) =>
+  toBody({ ...frame, ...more }, [], { rows: sortRows(rows), baseline: { name: 'main', commit: COMMIT } })
+
+it('begins with the totals, the commits and the run, then the most changed images, then those of other kinds', () => {
+  const body = bodyOf([
+    changed('a.png', 0.000_001),
+    changed('b.png', 0.1234),
+    { ...changed('c.bin'), after: image('c.bin', 1300) },
+    { name: 'deep/new.png', state: 'new', after: image('deep/new.png', 100) },
+    { name: 'gone.png', state: 'gone', before: image('gone.png') },
+    { name: 'to.png', state: 'renamed', from: 'from.png', after: image('to.png') },
+    { name: 'bad.png', state: 'failed', after: { name: 'bad.png', error: 'it is empty' } },
+    ...same,
+  ])
+  expect(body.split('\n\n')).toEqual([
+    '### T',
+    '**3 changed · 1 new · 1 gone · 1 renamed · 1 failed · 509 the same**',
+    `Commit ${COMMIT} · [run](https://ci.example.com/runs/7) · compared with ${COMMIT}`,
+    '- ❌ <code>bad.png</code>: it is empty',
+    '<code>c.bin</code>: 1280 × 720 → 1300 × 720',
+    expect.stringMatching(/^\| Before \| After \|\n/),
+    '<code>b.png</code>: 12.34 % of the pixels changed',
+    expect.stringMatching(
+      /^\| Before \| After \| Difference \|\n.*\n\| <a href="[^"]+main%2Fb.png"><img src="[^"]+main%2Fb.png" width="390" alt="b.png before"><\/a> \|/,
     ),
-  )
-  const [shown = '', ...folders] = body.split('<details>')
-  expect(shown.match(/<code>/g)).toHaveLength(6)
-  expect(
-    folders.map(text => [
-      /^<summary>.*<\/summary>/.exec(text)?.[0],
-      text.match(/<table>|<code>\w+\/\d/g)?.length,
-    ]),
-  ).toEqual([
-    ['<summary><code>Card</code>: 12 changed</summary>', 12],
-    ['<summary><code>Menu</code>: 12 changed</summary>', 12],
+    '<code>a.png</code>: 0.01 % of the pixels changed',
+    expect.stringMatching(/^\| Before /),
+    expect.stringMatching(
+      /^\| {3}\|\n\|---\|\n\| <code>new.png<\/code> \(100 × 720\)<br><a .* width="56" alt="new.png">/,
+    ),
+    expect.stringMatching(
+      /^- gone: \[<code>gone.png.*\n- renamed: <code>from.png<\/code> to \[<code>to.png<\/code>\]\(/,
+    ),
   ])
 })
 
-it('counts the changed images that do not fit', () => {
-  const rows = Array.from({ length: 512 }, (_, index) => changed(`${index % 9}/${index}.png`, index / 512))
-  const body = bodyOf(rows)
-  expect(Buffer.byteLength(body)).toBeLessThan(60_000)
-  const shown = body.match(/of the pixels changed/g)?.length ?? 0
-  expect(body).toContain(`${512 - shown} more changed. They do not fit into this comment.`)
-  expect(body.match(/<details>/g)).toHaveLength(body.match(/<\/details>/g)?.length ?? 0)
+it.each([
+  [0, 0, 0],
+  [3, 3, 0],
+  [60, 60, 9],
+  [512, 6, 0],
+])('of %i changed images shows %i, in %i collapsed folders', (count, shown, folders) => {
+  const body = bodyOf([
+    ...Array.from({ length: count }, (_, index) => changed(`${index % 9}/${index}.png`, index / count)),
+    ...same,
+  ])
+  expect(body.match(/of the pixels changed/g)?.length ?? 0).toBe(shown)
+  expect(body.match(/<details><summary><code>\d<\/code>: 6 changed/g)?.length ?? 0).toBe(folders)
+  expect(body.match(/<details>/g)?.length).toBe(body.match(/<\/details>/g)?.length)
+  expect(body.split('<details>')[0]?.match(/of the pixels/g)?.length ?? 0).toBe(Math.min(6, count))
+  if (count === 0) expect(body).toBe('**T**: 509 the same\n')
+  if (count === 512) {
+    expect(body).toContain('one cause, such as other fonts or another version of the browser')
+    expect(body).toContain('\n| <code>8</code> | 56 |  |  |  |\n| <code>same</code> |  |  |  | 509 |')
+  }
+})
+
+it.each<[string, { width?: number; height?: number }, number]>([
+  ['wide', { width: 1280, height: 720 }, 390],
+  ['small', { width: 30, height: 20 }, 30],
+  ['long', { width: 1280, height: 12_800 }, 40],
+  ['of unknown size', {}, 390],
+])('an image that is %s', (_, size, width) => {
+  const { width: _width, height: _height, ...rest } = image('a.png')
+  const small = 'https://img.example.com/small.webp'
+  const body = bodyOf([{ ...changed('a.png', 1), after: { ...rest, ...size, small } }])
+  expect(body).toContain(`<a href="${rest.url}"><img src="${small}" width="${width}" alt="a.png after"></a>`)
+})
+
+it.each([
+  [
+    { url: 'https://img.example.com/r.html', isPage: true },
+    '[Report with all images](https://img.example.com/r.html)',
+  ],
+  [
+    { url: 'https://img.example.com/r.html', isPage: false },
+    '[download <code>r.html</code>](https://img.example.com/r.html) and open it, or open it in the artifacts of [the run]',
+  ],
+  [
+    { isPage: false },
+    'Report with all images: <code>r.html</code> in the artifacts of [the run](https://ci.example.com/runs/7).',
+  ],
+])('names the report', (report, said) => {
+  expect(bodyOf([changed('a.png')], { report: { file: 'r.html', ...report } })).toContain(said)
+})
+
+it('attack: names in a comment break out of no cell, attribute, tag or heading, and take no room from others', () => {
+  const evil = '</code></details>|"><img src=x onerror=1>\n\n# x](y) `@me` #1 <!-- --> www.a.b'
+  const long = `${'&'.repeat(4000)}/`
+  const rows = ['', ...Array.from({ length: 40 }, (_, index) => `${long}${index}`)].map((folder, index) =>
+    changed(`${folder}/${evil}${index}.png`, 1 / (index + 1)),
+  )
+  for (const some of [rows.slice(0, 1), rows, rows.flatMap(row => [row, row])]) {
+    const body = bodyOf([...some, { name: evil, state: 'gone', before: image('x') }, ...same], {
+      title: evil,
+    })
+    expect(Buffer.byteLength(body)).toBeLessThan(65_000)
+    expect(body).not.toMatch(/onerror=|@me|#1 |\bwww\.|# x/)
+    for (const tag of ['code', 'details', 'a'])
+      expect(body.match(new RegExp(`<${tag}[ >]`, 'g'))?.length).toBe(
+        body.match(new RegExp(`</${tag}>`, 'g'))?.length,
+      )
+    for (const line of body.split('\n').filter(line => line.startsWith('| <a')))
+      expect(line.match(/\|/g)).toHaveLength(4)
+  }
 })
