@@ -95,13 +95,13 @@ export const destinationSchema = z.strictObject({
   caFile: ownFile()
     .optional()
     .describe(
-      'PEM file with CA certificates to trust for this destination, in addition to those of "network.caFile" and the built-in ones.',
+      'PEM file with CA certificates to trust for this destination, in addition to those of "network.caFile" and the built-in ones. Not for "local" and "command".',
     ),
   insecureTls: z
     .boolean()
     .default(false)
     .describe(
-      'Disable the verification of TLS certificates of this destination. Anyone on the network path can then read and modify the traffic.',
+      'Disable the verification of TLS certificates of this destination. Anyone on the network path can then read and modify the traffic. Not for "local" and "command".',
     ),
   expiry: z
     .strictObject({

@@ -53,7 +53,9 @@ export async function wholeSchema(
 
 /** The schema of the options of a destination. */
 export function optionsOf(provider: Provider): z.ZodObject {
-  return z.strictObject({ ...destinationSchema.shape, ...provider.config.shape })
+  const { caFile, insecureTls, ...common } = destinationSchema.shape
+  const ofTls = provider.connects === false ? {} : { caFile, insecureTls }
+  return z.strictObject({ ...common, ...ofTls, ...provider.config.shape })
 }
 
 /** The destinations that `providers` contains, valid or not. */

@@ -74,6 +74,8 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   validate?(config: z.output<C>): string | undefined
   /** Defaults of options with `"link": "redirect"`, because the bucket is private then. */
   readonly redirected?: Readonly<Record<string, unknown>>
+  /** False if it opens no connections itself, so that its destinations have no `caFile` and no `insecureTls`. */
+  readonly connects?: false
   /** Translates options of PicGo and PicList. Undefined members of the result are omitted. */
   picgo?(old: PicGoOptions): Record<string, unknown>
   /** Must not connect, so that the server starts although a destination is down. */

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { LoadedConfig } from '../config/load.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
-import { type Destination, idOf } from '../uploader/destinations.ts'
+import { type Destination, type DestinationSpec, idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { sendObject, toObject } from '../uploader/send.ts'
 import { findBase } from './running-server.ts'
@@ -20,11 +20,10 @@ const PROBE = Buffer.from(
 )
 
 /** What to check if a file was stored but can't be downloaded. */
-function hintFor(destination: Destination, { destinations }: LoadedConfig): string {
+function hintFor(destination: Destination, spec: DestinationSpec | undefined): string {
   if (destination.target.locate)
     return 'Check server.publicUrl, and that the server there uses this configuration.'
-  const { provider } = destinations.find(one => idOf(one) === idOf(destination)) ?? {}
-  return Object.hasOwn(provider?.config.shape ?? {}, 'urlPrefix')
+  return Object.hasOwn(spec?.provider.config.shape ?? {}, 'urlPrefix')
     ? 'Check urlPrefix, and that the file is publicly readable.'
     : 'Check that the file is publicly readable.'
 }
@@ -42,7 +41,8 @@ export async function tryOut(
   config: LoadedConfig,
 ): Promise<string> {
   const { target } = destination
-  const hint = hintFor(destination, config)
+  const spec = config.destinations.find(one => idOf(one) === idOf(destination))
+  const hint = hintFor(destination, spec)
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   await target.check?.(signal)
   const spool = uploader.spoolFor(destination)
@@ -59,7 +59,7 @@ export async function tryOut(
   try {
     // Without server.publicUrl, it is not known to which server the link leads.
     if (isOwn && server.publicUrl === undefined) how = await readInFolder(destination, key)
-    else how = await fetchBack(destination, isOwn ? key : undefined, link, signal, hint)
+    else how = await fetchBack(destination, spec, isOwn ? key : undefined, link, signal, hint)
   } finally {
     await target.remove?.(key, signal)
   }
@@ -77,12 +77,13 @@ export async function tryOut(
  */
 async function fetchBack(
   destination: Destination,
+  spec: DestinationSpec | undefined,
   key: string | undefined,
   link: string,
   signal: AbortSignal,
   hint: string,
 ): Promise<string> {
-  const client = createHttpClient({ outgoing: destination.outgoing })
+  const client = createHttpClient({ ...spec?.common, outgoing: destination.outgoing })
   const late = () => new Error('there was no response in time.')
   const limit = beginTimeLimit(key === undefined ? TIMEOUT_MS : OWN_LINK_MS, signal, late)
   try {

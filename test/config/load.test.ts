@@ -350,6 +350,10 @@ describe('a mistake is reported with its path and what is allowed', () => {
       'providers.local.Default.directry: is not an option. Did you mean "directory"?',
     ],
     [
+      { providers: { local: { a: { ...LOCAL, caFile: 'x.pem' } } } },
+      'providers.local.a.caFile: is not an option. Available: keyTemplate, onConflict, dedupe, urlRewrite, link, linkAccess, fallback, mirrors, proxy, expiry, images, directory, serve, urlPrefix, durable, fileMode, directoryMode',
+    ],
+    [
       { providers: { local: { a: { serve: true } } } },
       'providers.local.a.directory: is missing. It must be a string',
     ],

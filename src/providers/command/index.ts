@@ -37,6 +37,7 @@ const config = z.object({
 /** Any program. It runs as the server's user. */
 export const command = defineProvider({
   type: 'command',
+  connects: false,
   about: {
     family: 'other',
     what: 'any program, such as rclone (about 70 services), scp or a script',

@@ -60,6 +60,7 @@ const config = z.object({
 /** A folder on this machine. */
 export const local = defineProvider({
   type: 'local',
+  connects: false,
   about: {
     family: 'folder',
     what: 'a local folder, served by this server or by a web server',
