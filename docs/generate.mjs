@@ -96,7 +96,7 @@ function matrix() {
     const { exists, remove } = abilities.get(type)
     const signs = about.signs === true ? 'yes' : about.signs ? `with \`${about.signs}\`` : 'no'
     const bytes = toJsonSchema(config).properties?.maxBytes?.default
-    const largest = LARGEST[type] ?? (bytes ? `${bytes / 2 ** 20} MiB (\`maxBytes\`)` : '–')
+    const largest = LARGEST[type] ?? (bytes ? `${bytes} (\`maxBytes\`)` : '–')
     return `| [\`${type}\`](${type}.md) | ${about.what} | ${exists} | ${remove} | ${signs} | ${largest} |`
   })
   return [
@@ -190,7 +190,7 @@ function optionTable(type, config) {
   const rows = rowsOf(toJsonSchema(config), '')
   const own = rows.filter(({ text }) => !ofS3.includes(text))
   if (rows.length - own.length < 10) return tableOf(rows)
-  const all = 'All [options of `s3`](s3.md#options) but `preset` and `accountId`'
+  const all = 'All [options of `s3`](s3.md#options) but `preset`, `accountId`, `multipartThreshold` and `partSize`'
   return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
 }
 

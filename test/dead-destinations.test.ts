@@ -38,7 +38,7 @@ const forge = { repo: 'me/pictures', branch: 'main', token: 't0ken-of-mine' }
 const PROVIDERS: Record<string, (dead: Pick<Dead, 'host' | 'port' | 'url'>) => Record<string, unknown>> = {
   s3: ({ url }) => ({
     ...{ bucket: 'b', endpoint: url, region: 'r', accessKeyId: 'a', secretAccessKey: 's3cr3t-of-mine' },
-    ...{ urlPrefix: url, addressingStyle: 'path', multipartThreshold: 5 * 1024 * 1024 },
+    ...{ urlPrefix: url, addressingStyle: 'path', multipartThreshold: '5MB' },
   }),
   webdav: ({ url }) => ({ url, ...account }),
   ftp: ({ host, port, url }) => ({ host, port, ...account, secure: 'none', urlPrefix: url }),

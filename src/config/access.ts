@@ -71,12 +71,8 @@ export const authSection = section(
       ),
     maxFailures: count(
       20,
-      'Number of wrong upload keys from one IP address (IPv6: /64 network) before its requests are rejected with 429. 0 disables the limit.',
+      'Number of wrong upload keys within 1 minute from one IP address (IPv6: /64 network) before its requests are rejected with 429. 0 disables the limit.',
       0,
-    ),
-    failureWindow: timeout(
-      '1m',
-      'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
     ),
     reverseProxy,
     tokens: tokenList,

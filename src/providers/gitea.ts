@@ -24,7 +24,7 @@ export const gitea = gitHost({
     apiUrl: apiUrl('/api/v1').describe('URL of the API: the URL of the server followed by /api/v1.'),
     repo: repoName().describe('Repository as "owner/name".'),
     ...gitOptions,
-    maxBytes: maxBytes(100),
+    maxBytes: maxBytes(),
   }),
   api(options) {
     const { apiUrl, repo, branch, token } = options

@@ -18,7 +18,7 @@ const config = z.object({
   apiUrl: apiUrl()
     .default(API_URL)
     .describe('URL of the API. For GitHub Enterprise Server, it ends with /api/v3.'),
-  maxBytes: maxBytes(100),
+  maxBytes: maxBytes(),
 })
 
 type Options = z.output<typeof config>

@@ -34,7 +34,7 @@ export const gitlab = gitHost({
     apiUrl: apiUrl('/api/v4')
       .default('https://gitlab.com/api/v4')
       .describe('URL of the API: the URL of the server followed by /api/v4.'),
-    maxBytes: maxBytes(100),
+    maxBytes: maxBytes(),
   }),
   validate: ({ repo, urlPrefix }) =>
     /^\d+$/.test(repo) && urlPrefix === undefined

@@ -35,6 +35,9 @@ interface UploadKey extends Permissions {
   readonly expires?: number | undefined
 }
 
+/** The window of `auth.maxFailures`, from the first wrong upload key on. */
+const FAILURE_WINDOW_MS = 60_000
+
 export interface AccessSettings extends LoopbackRules {
   /** A reverse proxy that says who sends a request. */
   readonly reverseProxy?: ProxyAuth | undefined
@@ -45,7 +48,6 @@ export interface AccessSettings extends LoopbackRules {
   readonly keys: readonly UploadKey[]
   readonly anonymous: boolean
   readonly maxFailures: number
-  readonly failureWindowMs: number
   readonly sources: {
     readonly path: { readonly enabled: boolean; readonly roots: readonly string[] }
     readonly url: { readonly enabled: boolean; readonly allowPrivate: boolean }
@@ -165,7 +167,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     const isGenuine = (value: string) =>
       shown?.genuine.has(value) || expired.some(({ key }) => isReadingOf(value, key))
     const wrongKey = shown?.hasForged || sent.some(value => !isGenuine(value))
-    if (wrongKey) failures.count(clientAddress, settings.failureWindowMs)
+    if (wrongKey) failures.count(clientAddress, FAILURE_WINDOW_MS)
     if (anonymous !== undefined && !isFromProxy) return anonymous
     if (shown?.failure) throw shown.failure
     const isNameless = isFromProxy && user === undefined

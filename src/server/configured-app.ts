@@ -166,10 +166,9 @@ function createTracker() {
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, reverseProxy: proxy, tokens: _, failureWindow, ...rules } = auth
+  const { keys, reverseProxy: proxy, tokens: _, ...rules } = auth
   return {
     ...rules,
-    failureWindowMs: failureWindow,
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
     reverseProxy: proxy && {
       ...proxy,

@@ -24,7 +24,6 @@ const NO_KEY: AccessSettings = {
   allowNullOrigin: false,
   allowedHosts: [],
   maxFailures: 3,
-  failureWindowMs: 60_000,
   sources: {
     path: { enabled: true, roots: [] },
     url: { enabled: true, allowPrivate: false },

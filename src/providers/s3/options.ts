@@ -1,4 +1,4 @@
-import { isPossibleHost, secret, time } from '../../options.ts'
+import { isPossibleHost, secret, size, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { headerValue, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { plainFolder } from '../shared/remote-path.ts'
@@ -101,20 +101,16 @@ export const bucketOptions = {
     .describe(
       'ID of the KMS key for server-side encryption with KMS. Default: the default KMS key of the account.',
     ),
-  multipartThreshold: z
-    .number()
-    .int()
-    .min(SMALLEST_PART)
-    .max(LARGEST_PUT)
-    .default(64 * MIB)
-    .describe('Size above which objects are sent as multipart uploads. Bytes.'),
-  partSize: z
-    .number()
-    .int()
-    .min(SMALLEST_PART)
-    .max(512 * MIB)
-    .default(SMALLEST_PART)
-    .describe('Size of one part of a multipart upload. Bytes. Two parts are sent at a time.'),
+}
+
+/** Options that only `s3` has, not its vendors. */
+const partOptions = {
+  multipartThreshold: size(SMALLEST_PART, LARGEST_PUT)
+    .prefault('64MB')
+    .describe('Size above which objects are sent as multipart uploads, such as "64MB".'),
+  partSize: size(SMALLEST_PART, 512 * MIB)
+    .prefault('5MB')
+    .describe('Size of one part of a multipart upload, such as "5MB". Two parts are sent at a time.'),
 }
 
 export const s3Options = {
@@ -124,7 +120,10 @@ export const s3Options = {
     .describe('Vendor. Default: detected from "endpoint", or else "custom"; without "endpoint", "aws".'),
   accountId: name().optional().describe('Cloudflare account ID or Oracle namespace. Part of the endpoint.'),
   ...bucketOptions,
+  ...partOptions,
 }
+
+export const STANDARD_PARTS = z.object(partOptions).parse({})
 
 const schema = z.object(s3Options)
 

@@ -1,12 +1,12 @@
 import * as z from '../../packages/zod.ts'
 import { type About, defineProvider, type Provider } from '../contract.ts'
 import type { PicGoOptions } from '../shared/picgo-options.ts'
-import { bucketOptions, type S3Options } from './options.ts'
+import { bucketOptions, type S3Options, STANDARD_PARTS } from './options.ts'
 import type { PresetName } from './presets.ts'
 import { findProblem, requireSettings } from './settings.ts'
 import { openS3 } from './target.ts'
 
-/** A vendor for which PicGo has a separate uploader. Its options are those of `s3`, without `preset`. */
+/** A vendor for which PicGo has a separate uploader. Its options are those of `s3`, without `preset` and multipart uploads. */
 interface Vendor {
   readonly type: PresetName
   readonly about: Omit<About, 'family' | 'testedAgainst' | 'signs'>
@@ -17,7 +17,7 @@ interface Vendor {
 /** Makes a provider of a preset of S3. */
 export function defineVendor({ type, about, picgo }: Vendor): Provider {
   const config = z.object(bucketOptions)
-  const withPreset = (options: z.output<typeof config>) => ({ ...options, preset: type })
+  const withPreset = (options: z.output<typeof config>) => ({ ...options, ...STANDARD_PARTS, preset: type })
   return defineProvider<typeof config>({
     type,
     about: { family: 'bucket', testedAgainst: 'as `s3`', signs: true, ...about },

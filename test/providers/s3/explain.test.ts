@@ -234,7 +234,7 @@ describe('the end of an upload in parts', () => {
     })
     const target = openLoopbackS3({
       endpoint: `http://127.0.0.1:${recorder.port}`,
-      ...{ bucket: 'pics', urlPrefix: 'https://img.example.com', multipartThreshold: LIMIT, ...KEYS },
+      ...{ bucket: 'pics', urlPrefix: 'https://img.example.com', multipartThreshold: '5MB', ...KEYS },
     })
     onTestFinished(() => recorder.close())
     const put = target.put(objectOf('a.bin', Buffer.alloc(LIMIT + 1)), never())

@@ -97,8 +97,8 @@ describe('single options of s3', () => {
     ['presignedFor', 3600],
     ['acl', 'public'],
     ['serverSideEncryption', true],
-    ['partSize', 1024],
-    ['multipartThreshold', 6 * 1024 ** 3],
+    ['partSize', '1KB'],
+    ['multipartThreshold', '6GB'],
     ['preset', 'amazon'],
   ])('refuse "%s": %j', (name, value) => {
     expect(s3.config.safeParse({ bucket: 'pics', [name]: value }).success).toBe(false)

@@ -104,7 +104,7 @@ describe('s3 at Ceph', () => {
   }
 
   it('keeps type, Cache-Control and Content-Disposition, of objects in parts, too', async () => {
-    const target = open({ multipartThreshold: 5 * MIB, contentDisposition: 'attachment' })
+    const target = open({ multipartThreshold: '5MB', contentDisposition: 'attachment' })
     for (const size of [10, 11 * MIB]) {
       await target.put(objectOf('head.png', Buffer.alloc(size), 'image/png'), never())
       expect(await rgw.admin.head('pictures', 'head.png')).toMatchObject({
@@ -192,7 +192,7 @@ describe('s3 at Ceph', () => {
     const privately = { bucket: 'private', urlPrefix: `${rgw.url}/private` }
     const closed = await open(privately).put(objectOf('closed.txt', Buffer.from('x')), never())
     expect((await fetch(closed.url)).status).toBe(403)
-    const target = open({ ...privately, acl: 'public-read', multipartThreshold: 5 * MIB })
+    const target = open({ ...privately, acl: 'public-read', multipartThreshold: '5MB' })
     for (const size of [1, 6 * MIB]) {
       const { url } = await target.put(objectOf('open.txt', Buffer.alloc(size)), never())
       expect((await fetch(url)).status).toBe(200)
@@ -254,7 +254,7 @@ describe('s3 at Ceph', () => {
     ['a bucket that is not there', { bucket: 'nope' }, /the bucket "nope" does not exist\. Check "bucket"/],
     ['an unknown storage class', { storageClass: 'NOPE' }, /the service may not support "storageClass"/],
   ])('says that %s is the reason, and does not try again', async (_, more, words) => {
-    const target = open({ ...more, multipartThreshold: 5 * MIB })
+    const target = open({ ...more, multipartThreshold: '5MB' })
     const puts = [10, 4 * MIB, 6 * MIB].map(size => objectOf('a.bin', Buffer.alloc(size)))
     const tries = [...puts.map(object => () => target.put(object, never())), () => target.check?.(never())]
     for (const work of tries) {
@@ -304,7 +304,7 @@ describe('s3 at Ceph', () => {
   })
 
   describe('in parts', () => {
-    const inParts = { multipartThreshold: 5 * MIB, partSize: 5 * MIB }
+    const inParts = { multipartThreshold: '5MB', partSize: '5MB' }
 
     it('stores exactly the bytes, from memory and from a file', async () => {
       const target = open(inParts)
@@ -450,7 +450,7 @@ describe('s3 at Ceph', () => {
         ...options,
         ...proxy.through,
         path: 'noparts',
-        multipartThreshold: 5 * MIB,
+        multipartThreshold: '5MB',
       })
       const target = closeAfterTest(
         await s3.open(config, { name: 'Default', warn: note => notes.push(note) }),
@@ -471,7 +471,7 @@ describe('s3 at Ceph', () => {
     const object = objectOf('many.bin', path)
     // The parts get no answer, so that all are under way.
     const proxy = await breakWith(({ line }) => (line.includes('partNumber=') ? 'silence' : undefined))
-    const target = open({ ...proxy.through, multipartThreshold: 5 * MIB })
+    const target = open({ ...proxy.through, multipartThreshold: '5MB' })
     const before = process.memoryUsage().arrayBuffers
     const abort = new AbortController()
     onTestFinished(() => abort.abort(new Error('enough')))
@@ -493,7 +493,7 @@ describe('s3 at Ceph', () => {
     it.each([10, 3 * MIB, 12 * MIB])('delivers %i bytes after two 503 and a reset', async size => {
       const faults: Fault[] = [{ status: 503 }, 'reset', { status: 503, headers: { 'retry-after': '0' } }]
       const proxy = await breakWith(() => faults.shift())
-      const destination = await toDestination(open({ ...proxy.through, multipartThreshold: 8 * MIB }))
+      const destination = await toDestination(open({ ...proxy.through, multipartThreshold: '8MB' }))
       const bytes = randomBytes(size)
       await deliverObject(destination, objectOf('storm.bin', bytes), limits)
       expect((await rgw.admin.read('pictures', 'storm.bin')).equals(bytes)).toBe(true)
@@ -513,7 +513,7 @@ describe('s3 at Ceph', () => {
         headers: { connection: 'close' },
         body: '<Error><Code>AccessDenied</Code><Message>No.</Message></Error>',
       }))
-      const target = open({ ...proxy.through, multipartThreshold: 100 * MIB })
+      const target = open({ ...proxy.through, multipartThreshold: '100MB' })
       for (let i = 0; i < 5; i++) {
         const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(32 * MIB)), never()))
         expect(error.message).toMatch(/403 AccessDenied|broke off \((?:EPIPE|ECONNRESET)\)/)

@@ -1,8 +1,6 @@
-import { secret, webUrl } from '../../../options.ts'
+import { secret, size, webUrl } from '../../../options.ts'
 import * as z from '../../../packages/zod.ts'
 import { urlPrefix, withoutSlash } from '../public-url.ts'
-
-const MIB = 1024 * 1024
 
 /** Options of every Git host. Spread them into the provider's `config`. */
 export const gitOptions = {
@@ -70,13 +68,8 @@ export function apiUrl(path = '') {
 }
 
 /** Option for the maximum file size of a Git host. */
-export function maxBytes(mebibytes: number) {
-  return z
-    .number()
-    .int()
-    .positive()
-    .default(mebibytes * MIB)
-    .describe(
-      `Maximum size of one file. Bytes; default ${mebibytes} MiB. Larger files are rejected before anything is sent.`,
-    )
+export function maxBytes() {
+  return size()
+    .prefault('100MB')
+    .describe('Maximum size of one file, such as "100MB". Larger files are rejected before anything is sent.')
 }

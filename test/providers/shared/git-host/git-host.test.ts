@@ -103,7 +103,7 @@ describe.each(KINDS)('a commit to %s', kind => {
   })
 
   it('is refused before anything is sent when the file is larger than the forge takes', async () => {
-    const { forge, target } = await startForge(kind, { maxBytes: 1000 })
+    const { forge, target } = await startForge(kind, { maxBytes: '1000B' })
     const error = await failureOf(target.put(objectOf('large.bin', randomBytes(1001)), never()))
     expect(error).toMatchObject({ code: 'too_large', retryable: false })
     expect(error.message).toMatch(

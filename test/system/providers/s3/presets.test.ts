@@ -423,7 +423,7 @@ describe('a put', () => {
   })
 
   it('of a large object asks for no checksums either', async () => {
-    const options = { region: 'eu-central-1', multipartThreshold: 5_242_880 }
+    const options = { region: 'eu-central-1', multipartThreshold: '5MB' }
     const before = recorder.requests.length
     await put(options, Buffer.alloc(9 * 1024 * 1024))
     const requests = recorder.requests.slice(before)
