@@ -190,7 +190,8 @@ function optionTable(type, config) {
   const rows = rowsOf(toJsonSchema(config), '')
   const own = rows.filter(({ text }) => !ofS3.includes(text))
   if (rows.length - own.length < 10) return tableOf(rows)
-  const all = 'All [options of `s3`](s3.md#options) but `preset`, `accountId`, `multipartThreshold` and `partSize`'
+  const all =
+    'All [options of `s3`](s3.md#options) but `preset`, `accountId`, `multipartThreshold` and `partSize`'
   return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
 }
 
