@@ -75,14 +75,30 @@ export async function fetchPublic({ url }: Stored): Promise<Buffer> {
   return Buffer.from(await response.arrayBuffer())
 }
 
-/**
- * Has a preset join the contract suite against a host that plays the documented exchange and refuses requests that are
- * not exactly like it, and feeds it the other documented answers.
- */
+/** Responses that have a success of other hosts, or of a login page. None says what was stored. */
+const FORGED: readonly Reply[] = [
+  { status: 200, body: '<!DOCTYPE html><title>Log in</title>' },
+  { status: 200, body: '' },
+  { status: 200, body: '{"ok":true,"success":true,"status":true,"code":200,"message":"hello"}' },
+  { status: 204, body: '' },
+  { status: 302, body: '' },
+]
+
+/** Has a form host join the contract suite, for all of them: they send by the same code. */
+export function describeFormHost(preset: Preset): void {
+  describeProvider(preset.name, () => startContract(preset, preset.exchange ?? readExchange(preset.name)))
+  describePreset(preset)
+}
+
+/** Tests a preset at a host that plays the documented exchange, and refuses requests that are not exactly like it. */
 export function describePreset(preset: Preset): void {
-  const { name, provider } = preset
+  const { name, provider, secrets, wrong = {} } = preset
   const exchange = preset.exchange ?? readExchange(name)
-  describeProvider(name, () => startContract(preset, exchange))
+  const putTo = async (options: Record<string, unknown>) => {
+    const target = await openHost(provider, options)
+    onTestFinished(() => target.close?.())
+    return target.put(objectOf('a/picture.png', Buffer.from('bytes')), never())
+  }
 
   describe(`${name} and the answers that are documented`, () => {
     it('takes the address of a new file, and the one that removes it', async () => {
@@ -101,12 +117,14 @@ export function describePreset(preset: Preset): void {
       expect((await fetchPublic(stored)).toString()).toBe('bytes')
     })
 
+    it('takes nothing for stored that another server answers', async () => {
+      for (const { status, body } of FORGED)
+        await expect(putTo(preset.options(await serveReply(status, body)))).rejects.toThrow()
+    })
+
     const all = [{ name: 'wrong credentials', retryable: false, ...exchange.refusal }, ...exchange.others]
     it.each(all)('$name', async ({ status, body, url, deleteUrl, says, retryable = false }) => {
-      const base = await serveReply(status, body)
-      const target = await openHost(provider, preset.options(base))
-      onTestFinished(() => target.close?.())
-      const put = target.put(objectOf('picture.png', Buffer.from('bytes')), never())
+      const put = putTo({ ...preset.options(await serveReply(status, body)), ...wrong })
       if (url !== undefined) {
         await expect(put).resolves.toEqual({ url, ...(deleteUrl && { deleteUrl }) })
         return
@@ -114,6 +132,7 @@ export function describePreset(preset: Preset): void {
       await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable })
       await expect(put).rejects.toThrow(says)
       await expect(put).rejects.not.toThrow(/https?:/)
+      for (const secret of secrets) await expect(put).rejects.not.toThrow(secret)
     })
   })
 }

@@ -1,9 +1,8 @@
 import { expect } from 'vitest'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import type { Provider } from '../../src/providers/contract.ts'
-import { RADOSGW_NEEDS, startRadosgw } from '../servers/radosgw.ts'
 import type { S3Keys } from '../servers/s3-admin.ts'
-import { type ContractSetup, describeProvider } from './provider-contract.ts'
+import type { ContractSetup } from './provider-contract.ts'
 
 /** A server that speaks S3, with a bucket "contract" in it. */
 export interface S3Server {
@@ -49,32 +48,4 @@ export async function createS3Contract(
       for (const proxy of proxies) proxy.close()
     },
   }
-}
-
-/** The contract for a vendor that is a preset of S3, at Ceph. */
-export function describeVendor(provider: Provider): void {
-  describeProvider(
-    `${provider.type} at Ceph`,
-    async () => {
-      const rgw = await startRadosgw()
-      await rgw.createBucket('contract')
-      const contract = await createS3Contract(provider, rgw, (endpoint, keys) => ({
-        endpoint,
-        addressingStyle: 'path',
-        urlPrefix: `${rgw.url}/contract`,
-        bucket: 'contract',
-        region: 'us-east-1',
-        ...keys,
-      }))
-      return {
-        ...contract,
-        without: { largeFiles: 'they are sent by the code of s3, which is tested with them' },
-        async close() {
-          await contract.close()
-          await rgw.close()
-        },
-      }
-    },
-    RADOSGW_NEEDS,
-  )
 }

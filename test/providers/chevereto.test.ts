@@ -9,7 +9,6 @@ describePreset({
   wrong: { apiKey: 'chv_9876543210' },
   secrets: ['chv_0123456789', 'chv_9876543210'],
   deleteUrl: '{{base}}/image/ZfGd/delete/e8b07479818b',
-  without: { largeFiles: 'the site limits the size of files, to some MB as a rule' },
 })
 
 it.each([

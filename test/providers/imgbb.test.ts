@@ -1,7 +1,7 @@
 import { imgbb } from '../../src/providers/imgbb.ts'
-import { describePreset } from '../helpers/http-exchange.ts'
+import { describeFormHost } from '../helpers/http-exchange.ts'
 
-describePreset({
+describeFormHost({
   name: 'imgbb',
   provider: imgbb,
   options: base => ({

@@ -10,7 +10,6 @@ describePreset({
   wrong: { clientId: 'edcba9876543210' },
   secrets: ['0123456789abcde', 'edcba9876543210'],
   deleteUrl: 'https://imgur.com/delete/gHiJkL2mNoPqRs3',
-  without: { largeFiles: 'imgur takes pictures of some 20 MB' },
 })
 
 it('imgur needs a client id or a token', () => {

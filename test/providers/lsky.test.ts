@@ -3,8 +3,6 @@ import { lsky } from '../../src/providers/lsky.ts'
 import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describePreset } from '../helpers/http-exchange.ts'
 
-const largeFiles = 'the site limits the size of files, to some MB as a rule'
-
 describePreset({
   name: 'lsky-v2',
   provider: lsky,
@@ -18,7 +16,6 @@ describePreset({
   wrong: { token: '2|aNobodyHasThisToken' },
   secrets: ['1|bYIULKv5CHKbPWQTE5Y', '2|aNobodyHasThisToken'],
   deleteUrl: '{{base}}/user/images/delete/aBcDeF',
-  without: { largeFiles },
 })
 
 describePreset({
@@ -27,7 +24,6 @@ describePreset({
   options: base => ({ url: base, version: 'v1', token: 'f0e1d2c3b4a59687' }),
   wrong: { token: '7869a5b4c3d2e1f0' },
   secrets: ['f0e1d2c3b4a59687', '7869a5b4c3d2e1f0'],
-  without: { largeFiles },
 })
 
 describe('lsky options of PicList', () => {

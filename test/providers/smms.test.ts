@@ -14,7 +14,6 @@ describePreset({
   wrong: { token: 'see-9876543210' },
   secrets: ['see-0123456789', 'see-9876543210'],
   deleteUrl: '{{base}}/api/v1/file/delete/delete-hash',
-  without: { largeFiles: 'S.EE limits files to what the plan of the account says' },
 })
 
 it.each([

@@ -1,15 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startFaultProxy } from '../../../src/provider-tests/fault-proxy.ts'
 import type { Target } from '../../../src/providers/contract.ts'
 import { upyun } from '../../../src/providers/upyun/index.ts'
 import { addToken, signRequest } from '../../../src/providers/upyun/sign.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
-import { upload } from '../../helpers/form.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
-import { fetchPublic, openHost, serveReply } from '../../helpers/http-exchange.ts'
+import { openHost, serveReply } from '../../helpers/http-exchange.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startRecorder } from '../../helpers/recorder.ts'
-import { startApp } from '../../helpers/start-app.ts'
 import { startUpyun, type Upyun } from '../../servers/upyun.ts'
 
 const never = () => new AbortController().signal
@@ -148,21 +145,6 @@ describe('a refusal', () => {
     const target = await open({ endpoint: await serveReply(404, '<h1>Not Found</h1>') })
     await expect(target.check?.(never())).rejects.toThrow('not a response of Upyun. Check "endpoint".')
   })
-})
-
-it('a storm of 503 and a reset pass: the upload arrives', async () => {
-  const { server, own } = await start()
-  const proxy = await startFaultProxy(server.port, ({ index }) =>
-    index === 0 ? { status: 503, headers: { 'retry-after': '0' } } : index === 1 ? 'reset' : undefined,
-  )
-  onTestFinished(proxy.close)
-  const Default = { ...own, endpoint: `http://127.0.0.1:${proxy.port}` }
-  const app = await startApp({ config: { default: 'upyun', providers: { upyun: { Default } } } })
-  const { message, result } = await upload(`${app.url}/upload`, { 'storm.txt': 'survived' })
-  expect(message).toBeUndefined()
-  expect((await fetchPublic({ url: result[0] ?? '' })).toString()).toBe('survived')
-  expect(proxy.seen.map(line => line.split(' ')[0])).toEqual(['PUT', 'PUT', 'PUT', 'HEAD'])
-  expect(app.rawLog()).not.toContain(server.password)
 })
 
 describe('options of PicGo and PicList', () => {

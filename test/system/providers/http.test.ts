@@ -78,45 +78,6 @@ describeProvider(
   PHP_NEEDS,
 )
 
-describeProvider(
-  'http with a form and XML at werkzeug',
-  async () =>
-    startContract(
-      await startHttpbin(),
-      base => ({
-        url: `${base}/store?key={secret:key}`,
-        field: 'upload[]',
-        fields: { album: 'holidays & more' },
-        secrets: { key: 'a right key' },
-        resultUrl: '{xml:/answer/file[1]/link}',
-        deleteUrl: '{xml://remove/@href}',
-        errorMessage: '{xml://error}',
-      }),
-      { key: 'a wrong key' },
-      { names: NAMES_OF_ITS_OWN },
-    ),
-  HTTPBIN_NEEDS,
-)
-
-describeProvider(
-  'http with PUT to an address of its own at PHP',
-  async () =>
-    startContract(
-      await startPhp(),
-      base => ({
-        method: 'PUT',
-        body: 'raw',
-        url: `${base}/put/{key}`,
-        headers: { Authorization: 'Basic {base64:{secret:user}:{secret:password}}' },
-        secrets: { user: 'somebody', password: 'a right password' },
-        resultUrl: `${base}/put/{key}`,
-      }),
-      { password: 'a wrong password' },
-      { proof: 'the address is known before, and the answer is empty' },
-    ),
-  PHP_NEEDS,
-)
-
 it.each(['https://img.example.com/{key}', '{responseurl}'])(
   'takes no page for stored where the answer says nothing else: %s',
   async resultUrl => {

@@ -5,14 +5,13 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { createLog } from '../../../src/log.ts'
 import { createMask } from '../../../src/mask.ts'
-import { startCutProxy } from '../../../src/provider-tests/cut-proxy.ts'
 import { piclist } from '../../../src/providers/piclist.ts'
 import { startServer } from '../../../src/server/index.ts'
 import { download, upload } from '../../helpers/form.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
-import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../../helpers/http-exchange.ts'
+import { openHost, serveReply } from '../../helpers/http-exchange.ts'
 import { makePicture } from '../../helpers/picture.ts'
-import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { startPicGo } from '../../servers/picgo.ts'
 
@@ -58,29 +57,6 @@ async function startOther() {
     },
   }
 }
-
-async function startContract(): Promise<ContractSetup> {
-  const other = await startOther()
-  const proxy = await startCutProxy(other.port)
-  const open = (options: Record<string, unknown>) =>
-    openHost(piclist, { url: other.url, serverKey: KEY, ...options })
-  const openAt = (port: number) => open({ url: `http://127.0.0.1:${port}/` })
-  return {
-    target: await open({}),
-    fetch: fetchPublic,
-    secrets: [KEY, 'a wrong key'],
-    withBadCredentials: () => open({ serverKey: 'a wrong key' }),
-    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
-    forgeable: { port: other.port, open: openAt },
-    without: { names: NAMES_OF_ITS_OWN },
-    async close() {
-      proxy.close()
-      await other.close()
-    },
-  }
-}
-
-describeProvider('piclist at another server of ours', startContract)
 
 describe('piclist', () => {
   async function openOther(options: Record<string, unknown> = {}) {

@@ -17,7 +17,6 @@ import { measureGrowth } from '../../helpers/peak-memory.ts'
 import {
   describeProvider,
   interruptedObject,
-  largeObject,
   objectOf,
   stallingObject,
   tearingObject,
@@ -320,22 +319,6 @@ describe('s3 at Ceph', () => {
         }
       }
       expect(await rgw.admin.listUploads('pictures')).toEqual([])
-    })
-
-    it('holds no more than two parts at once', async () => {
-      const target = open(inParts)
-      const object = largeObject('large.bin', 100 * MIB)
-      const before = process.memoryUsage().external
-      let peak = 0
-      const timer = setInterval(() => {
-        peak = Math.max(peak, process.memoryUsage().external - before)
-      }, 2)
-      await target.put(object, never())
-      clearInterval(timer)
-      expect(peak).toBeLessThan(24 * MIB)
-      expect(await rgw.admin.head('pictures', 'large.bin')).toMatchObject({
-        'content-length': String(100 * MIB),
-      })
     })
 
     it('needs memory for a part of a file alone, however large it is', {

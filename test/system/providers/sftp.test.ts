@@ -60,16 +60,20 @@ describeProvider(
   OPENSSH_NEEDS,
 )
 
-describeProvider(
-  'sftp at ProFTPD with a password',
-  async () => {
-    const server = await startProFtpdSftp()
-    const { port, username, password, fingerprint } = server
-    const login = { port, username, password, hostFingerprint: fingerprint }
-    return startContract(server, login, { password: 'wrong-password' }, [password, 'wrong-password'])
-  },
-  PROFTPD_NEEDS,
-)
+it('sftp stores and checks at ProFTPD with a password', async context => {
+  needsAll(context, PROFTPD_NEEDS)
+  const server = await startProFtpdSftp()
+  onTestFinished(server.close)
+  const { port, username, password, fingerprint } = server
+  const target = await openForTest({ port, username, password, hostFingerprint: fingerprint })
+  await target.check?.(never())
+  for (const content of ['', 'some bytes', 'others']) {
+    await target.put(objectOf('x/ü.txt', Buffer.from(content)), never())
+    expect(await readFile(join(server.directory, 'x/ü.txt'), 'utf8')).toBe(content)
+  }
+  await target.remove?.('x/ü.txt', never())
+  expect(await target.exists?.('x/ü.txt', never())).toBe(false)
+})
 
 const isTemporary = (path: string) => path.includes('.upload-server-')
 

@@ -34,19 +34,9 @@ async function startContract(server: DavServer, more: Options = {}): Promise<Con
 }
 
 describeProvider(
-  'webdav at Apache with a Basic login',
-  async () => startContract(await startApacheDav('Basic')),
-  APACHE_NEEDS,
-)
-describeProvider(
   'webdav at Apache with a Digest login',
   async () => startContract(await startApacheDav('Digest'), { authType: 'digest' }),
   APACHE_NEEDS,
-)
-describeProvider(
-  'webdav at nginx',
-  async () => startContract(await startNginxDav({ config: ['create_full_put_path on;'] })),
-  NGINX_DAV_NEEDS,
 )
 describeProvider(
   'webdav at nginx without PROPFIND and temporary names',

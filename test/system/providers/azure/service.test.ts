@@ -5,12 +5,10 @@ import { type Fault, startFaultProxy } from '../../../../src/provider-tests/faul
 import { azure } from '../../../../src/providers/azure/index.ts'
 import type { Target, UploadObject } from '../../../../src/providers/contract.ts'
 import { failureOf } from '../../../helpers/failure-of.ts'
-import { upload } from '../../../helpers/form.ts'
 import { fetchPublic, openHost } from '../../../helpers/http-exchange.ts'
 import { hasProgram, needs } from '../../../helpers/needs.ts'
 import { largeObject, objectOf } from '../../../helpers/provider-contract.ts'
 import { type Answer, startRecorder } from '../../../helpers/recorder.ts'
-import { startApp } from '../../../helpers/start-app.ts'
 import { AZURITE_NEEDS, type Azurite, startAzurite } from '../../../servers/azurite.ts'
 
 const MIB = 1024 * 1024
@@ -183,18 +181,6 @@ describe('at azurite', () => {
     await (await open({ ...options, container: 'checked' })).check?.(never())
     const list = await (await azurite.send('GET', '/checked?restype=container&comp=list')).text()
     expect(list).toContain('<Blobs/>')
-  })
-
-  it('a storm of 503 passes: the upload arrives', async () => {
-    const proxy = await startProxy((_, index) =>
-      index < 2 ? { status: 503, headers: { 'retry-after': '0' } } : undefined,
-    )
-    const Default = { ...options, endpoint: proxy.endpoint, urlPrefix: `${azurite.url}/public` }
-    const app = await startApp({ config: { default: 'azure', providers: { azure: { Default } } } })
-    const { message, result } = await upload(`${app.url}/upload`, { 'storm.txt': 'survived' })
-    expect(message).toBeUndefined()
-    expect((await fetchPublic({ url: result[0] ?? '' })).toString()).toBe('survived')
-    expect(app.rawLog()).not.toContain(azurite.accountKey)
   })
 
   it('a server that is silent is left at once, without a connection', async () => {

@@ -17,267 +17,98 @@ const never = () => new AbortController().signal
 const KEY = 'a b/ü.png'
 const PATH = 'a%20b/%C3%BC.png'
 
-/** Options, the host and path that are asked, the region that is signed for, the URL that is answered. */
-const TABLE: [options: Record<string, unknown>, host: string, path: string, region: string, url: string][] = [
-  [
-    { preset: 'aws', region: 'eu-central-1' },
-    'pics.s3.eu-central-1.amazonaws.com',
-    `/${PATH}`,
-    'eu-central-1',
-    `https://pics.s3.eu-central-1.amazonaws.com/${PATH}`,
-  ],
-  [
-    { region: 'cn-north-1' },
-    'pics.s3.cn-north-1.amazonaws.com.cn',
-    `/${PATH}`,
-    'cn-north-1',
-    `https://pics.s3.cn-north-1.amazonaws.com.cn/${PATH}`,
-  ],
-  [
-    { region: 'us-east-1', bucket: 'img.example.com' },
-    's3.us-east-1.amazonaws.com',
-    `/img.example.com/${PATH}`,
-    'us-east-1',
-    `https://s3.us-east-1.amazonaws.com/img.example.com/${PATH}`,
-  ],
+const IMG = { urlPrefix: 'https://img.example.com' }
+
+/**
+ * Options, and where the object is asked for. If they differ: the region that is signed for, which is `region` or us-east-1,
+ * and the beginning of the URL, which is `urlPrefix` or the place itself.
+ */
+const TABLE: [options: Record<string, string>, place: string, more?: { region?: string; base?: string }][] = [
+  [{ preset: 'aws', region: 'eu-central-1' }, 'pics.s3.eu-central-1.amazonaws.com/'],
+  [{ region: 'cn-north-1' }, 'pics.s3.cn-north-1.amazonaws.com.cn/'],
+  [{ region: 'us-east-1', bucket: 'img.example.com' }, 's3.us-east-1.amazonaws.com/img.example.com/'],
   [
     { preset: 'aliyun', region: 'cn-hangzhou' },
-    'pics.s3.oss-cn-hangzhou.aliyuncs.com',
-    `/${PATH}`,
-    'cn-hangzhou',
-    `https://pics.oss-cn-hangzhou.aliyuncs.com/${PATH}`,
+    'pics.s3.oss-cn-hangzhou.aliyuncs.com/',
+    { base: 'https://pics.oss-cn-hangzhou.aliyuncs.com/' },
   ],
   [
     { preset: 'aliyun', region: 'cn-hangzhou-internal' },
-    'pics.s3.oss-cn-hangzhou-internal.aliyuncs.com',
-    `/${PATH}`,
-    'cn-hangzhou',
-    `https://pics.oss-cn-hangzhou.aliyuncs.com/${PATH}`,
+    'pics.s3.oss-cn-hangzhou-internal.aliyuncs.com/',
+    { region: 'cn-hangzhou', base: 'https://pics.oss-cn-hangzhou.aliyuncs.com/' },
   ],
   [
     { preset: 'tcyun', region: 'ap-guangzhou', bucket: 'pics-1250000000' },
-    'pics-1250000000.cos.ap-guangzhou.myqcloud.com',
-    `/${PATH}`,
-    'ap-guangzhou',
-    `https://pics-1250000000.cos.ap-guangzhou.myqcloud.com/${PATH}`,
+    'pics-1250000000.cos.ap-guangzhou.myqcloud.com/',
   ],
-  [
-    { preset: 'qiniu', region: 'cn-east-1', urlPrefix: 'https://img.example.com' },
-    's3.cn-east-1.qiniucs.com',
-    `/pics/${PATH}`,
-    'cn-east-1',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { preset: 'upyun-s3', urlPrefix: 'https://img.example.com' },
-    's3.api.upyun.com',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { preset: 'huawei-obs', region: 'cn-north-4' },
-    'pics.obs.cn-north-4.myhuaweicloud.com',
-    `/${PATH}`,
-    'cn-north-4',
-    `https://pics.obs.cn-north-4.myhuaweicloud.com/${PATH}`,
-  ],
+  [{ preset: 'qiniu', region: 'cn-east-1', ...IMG }, 's3.cn-east-1.qiniucs.com/pics/'],
+  [{ preset: 'upyun-s3', ...IMG }, 's3.api.upyun.com/pics/'],
+  [{ preset: 'huawei-obs', region: 'cn-north-4' }, 'pics.obs.cn-north-4.myhuaweicloud.com/'],
   [
     { preset: 'volcengine-tos', region: 'cn-beijing' },
-    'pics.tos-s3-cn-beijing.volces.com',
-    `/${PATH}`,
-    'cn-beijing',
-    `https://pics.tos-cn-beijing.volces.com/${PATH}`,
+    'pics.tos-s3-cn-beijing.volces.com/',
+    { base: 'https://pics.tos-cn-beijing.volces.com/' },
   ],
   [
-    { preset: 'cloudflare-r2', accountId: '0123abc', urlPrefix: 'https://img.example.com' },
-    '0123abc.r2.cloudflarestorage.com',
-    `/pics/${PATH}`,
-    'auto',
-    `https://img.example.com/${PATH}`,
+    { preset: 'cloudflare-r2', accountId: '0123abc', ...IMG },
+    '0123abc.r2.cloudflarestorage.com/pics/',
+    { region: 'auto' },
   ],
   [
-    { endpoint: '0123abc.eu.r2.cloudflarestorage.com', urlPrefix: 'https://img.example.com' },
-    '0123abc.eu.r2.cloudflarestorage.com',
-    `/pics/${PATH}`,
-    'auto',
-    `https://img.example.com/${PATH}`,
+    { endpoint: '0123abc.eu.r2.cloudflarestorage.com', ...IMG },
+    '0123abc.eu.r2.cloudflarestorage.com/pics/',
+    { region: 'auto' },
   ],
-  [
-    { preset: 'backblaze-b2', region: 'us-west-004' },
-    'pics.s3.us-west-004.backblazeb2.com',
-    `/${PATH}`,
-    'us-west-004',
-    `https://pics.s3.us-west-004.backblazeb2.com/${PATH}`,
-  ],
-  [
-    { preset: 'minio', endpoint: 'https://minio.example.com:9000' },
-    'minio.example.com:9000',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://minio.example.com:9000/pics/${PATH}`,
-  ],
-  [
-    { preset: 'wasabi', region: 'eu-west-2' },
-    'pics.s3.eu-west-2.wasabisys.com',
-    `/${PATH}`,
-    'eu-west-2',
-    `https://pics.s3.eu-west-2.wasabisys.com/${PATH}`,
-  ],
-  [
-    { preset: 'do-spaces', region: 'fra1' },
-    'pics.fra1.digitaloceanspaces.com',
-    `/${PATH}`,
-    'fra1',
-    `https://pics.fra1.digitaloceanspaces.com/${PATH}`,
-  ],
-  [
-    { preset: 'gcs' },
-    'storage.googleapis.com',
-    `/pics/${PATH}`,
-    'auto',
-    `https://storage.googleapis.com/pics/${PATH}`,
-  ],
-  [
-    { preset: 'scaleway', region: 'fr-par' },
-    'pics.s3.fr-par.scw.cloud',
-    `/${PATH}`,
-    'fr-par',
-    `https://pics.s3.fr-par.scw.cloud/${PATH}`,
-  ],
-  [
-    { preset: 'hetzner', region: 'fsn1' },
-    'pics.fsn1.your-objectstorage.com',
-    `/${PATH}`,
-    'fsn1',
-    `https://pics.fsn1.your-objectstorage.com/${PATH}`,
-  ],
-  [
-    { preset: 'tigris', urlPrefix: 'https://img.example.com' },
-    'pics.t3.storage.dev',
-    `/${PATH}`,
-    'auto',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { endpoint: 't3.storage.dev', urlPrefix: 'https://img.example.com' },
-    'pics.t3.storage.dev',
-    `/${PATH}`,
-    'auto',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { preset: 'linode', region: 'nl-ams-1' },
-    'pics.nl-ams-1.linodeobjects.com',
-    `/${PATH}`,
-    'nl-ams-1',
-    `https://pics.nl-ams-1.linodeobjects.com/${PATH}`,
-  ],
+  [{ preset: 'backblaze-b2', region: 'us-west-004' }, 'pics.s3.us-west-004.backblazeb2.com/'],
+  [{ preset: 'minio', endpoint: 'https://minio.example.com:9000' }, 'minio.example.com:9000/pics/'],
+  [{ preset: 'wasabi', region: 'eu-west-2' }, 'pics.s3.eu-west-2.wasabisys.com/'],
+  [{ preset: 'do-spaces', region: 'fra1' }, 'pics.fra1.digitaloceanspaces.com/'],
+  [{ preset: 'gcs' }, 'storage.googleapis.com/pics/', { region: 'auto' }],
+  [{ preset: 'scaleway', region: 'fr-par' }, 'pics.s3.fr-par.scw.cloud/'],
+  [{ preset: 'hetzner', region: 'fsn1' }, 'pics.fsn1.your-objectstorage.com/'],
+  [{ preset: 'tigris', ...IMG }, 'pics.t3.storage.dev/', { region: 'auto' }],
+  [{ endpoint: 't3.storage.dev', ...IMG }, 'pics.t3.storage.dev/', { region: 'auto' }],
+  [{ preset: 'linode', region: 'nl-ams-1' }, 'pics.nl-ams-1.linodeobjects.com/'],
   [
     { preset: 'storj', urlPrefix: 'https://link.storjshare.io/raw/access/pics' },
-    'gateway.storjshare.io',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://link.storjshare.io/raw/access/pics/${PATH}`,
+    'gateway.storjshare.io/pics/',
+  ],
+  [{ preset: 'idrive-e2', endpoint: 'l4g4.ch11.idrivee2-2.com' }, 'l4g4.ch11.idrivee2-2.com/pics/'],
+  [{ preset: 'baidu-bos', region: 'bj' }, 'pics.s3.bj.bcebos.com/', { base: 'https://pics.bj.bcebos.com/' }],
+  [
+    { preset: 'oracle', accountId: 'axaxnpcrorw5', region: 'eu-frankfurt-1', ...IMG },
+    'axaxnpcrorw5.compat.objectstorage.eu-frankfurt-1.oraclecloud.com/pics/',
   ],
   [
-    { preset: 'idrive-e2', endpoint: 'l4g4.ch11.idrivee2-2.com' },
-    'l4g4.ch11.idrivee2-2.com',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://l4g4.ch11.idrivee2-2.com/pics/${PATH}`,
+    { endpoint: 'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com', ...IMG },
+    'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com/pics/',
+    { region: 'us-ashburn-1' },
   ],
+  [{ preset: 'rustfs', endpoint: 'https://rustfs.example.com:9000' }, 'rustfs.example.com:9000/pics/'],
+  [{ preset: 'seaweedfs', endpoint: 'https://weed.example.com:8333' }, 'weed.example.com:8333/pics/'],
   [
-    { preset: 'baidu-bos', region: 'bj' },
-    'pics.s3.bj.bcebos.com',
-    `/${PATH}`,
-    'bj',
-    `https://pics.bj.bcebos.com/${PATH}`,
+    { preset: 'garage', endpoint: 'garage.example.com', ...IMG },
+    'garage.example.com/pics/',
+    { region: 'garage' },
   ],
-  [
-    {
-      preset: 'oracle',
-      accountId: 'axaxnpcrorw5',
-      region: 'eu-frankfurt-1',
-      urlPrefix: 'https://img.example.com',
-    },
-    'axaxnpcrorw5.compat.objectstorage.eu-frankfurt-1.oraclecloud.com',
-    `/pics/${PATH}`,
-    'eu-frankfurt-1',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    {
-      endpoint: 'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com',
-      urlPrefix: 'https://img.example.com',
-    },
-    'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com',
-    `/pics/${PATH}`,
-    'us-ashburn-1',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { preset: 'rustfs', endpoint: 'https://rustfs.example.com:9000' },
-    'rustfs.example.com:9000',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://rustfs.example.com:9000/pics/${PATH}`,
-  ],
-  [
-    { preset: 'seaweedfs', endpoint: 'https://weed.example.com:8333' },
-    'weed.example.com:8333',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://weed.example.com:8333/pics/${PATH}`,
-  ],
-  [
-    { preset: 'garage', endpoint: 'garage.example.com', urlPrefix: 'https://img.example.com' },
-    'garage.example.com',
-    `/pics/${PATH}`,
-    'garage',
-    `https://img.example.com/${PATH}`,
-  ],
-  [
-    { endpoint: 'https://store.example.com/storage/v1/s3', urlPrefix: 'https://img.example.com' },
-    'store.example.com',
-    `/storage/v1/s3/pics/${PATH}`,
-    'us-east-1',
-    `https://img.example.com/${PATH}`,
-  ],
+  [{ endpoint: 'https://store.example.com/storage/v1/s3', ...IMG }, 'store.example.com/storage/v1/s3/pics/'],
   [
     { endpoint: 'store.example.com', addressingStyle: 'virtual', urlPrefix: 'https://img.example.com/x/' },
-    'pics.store.example.com',
-    `/${PATH}`,
-    'us-east-1',
-    `https://img.example.com/x/${PATH}`,
+    'pics.store.example.com/',
   ],
   [
     { preset: 'aliyun', region: 'cn-beijing', endpoint: 'oss.example.com', addressingStyle: 'cname' },
-    'oss.example.com',
-    `/${PATH}`,
-    'cn-beijing',
-    `https://oss.example.com/${PATH}`,
+    'oss.example.com/',
   ],
   [
     { endpoint: 'https://127.0.0.1:9000', addressingStyle: 'virtual', preset: 'minio' },
-    '127.0.0.1:9000',
-    `/pics/${PATH}`,
-    'us-east-1',
-    `https://127.0.0.1:9000/pics/${PATH}`,
+    '127.0.0.1:9000/pics/',
   ],
-  [
-    { preset: 'aws', region: 'us-east-1', bucket: 'Old_Name:x' },
-    's3.us-east-1.amazonaws.com',
-    `/Old_Name%3Ax/${PATH}`,
-    'us-east-1',
-    `https://s3.us-east-1.amazonaws.com/Old_Name%3Ax/${PATH}`,
-  ],
+  [{ preset: 'aws', region: 'us-east-1', bucket: 'Old_Name:x' }, 's3.us-east-1.amazonaws.com/Old_Name%3Ax/'],
   [
     { endpoint: 's3.us-west-000.backblazeb2.com' },
-    'pics.s3.us-west-000.backblazeb2.com',
-    `/${PATH}`,
-    'us-west-000',
-    `https://pics.s3.us-west-000.backblazeb2.com/${PATH}`,
+    'pics.s3.us-west-000.backblazeb2.com/',
+    { region: 'us-west-000' },
   ],
 ]
 
@@ -290,7 +121,7 @@ let home: string | undefined
 beforeAll(async () => {
   if (!hasProgram('openssl')) return
   home = await mkdtemp(join(tmpdir(), 's3-presets-'))
-  const hosts = TABLE.map(([, host]) => host.replace(/:\d+$/, ''))
+  const hosts = TABLE.map(([, place]) => place.replace(/[:/].*/, ''))
   const names = hosts.map(host => `${isIP(host) ? 'IP' : 'DNS'}:${host}`)
   const { certFile, keyFile } = makeCertificate(home, [...new Set(names)].join(','))
   ca = await readFile(certFile, 'utf8')
@@ -340,15 +171,16 @@ describe('what a preset sends', () => {
     expect(PRESET_NAMES.filter(name => name !== 'custom' && !told.includes(name))).toEqual([])
   })
 
-  it.each(TABLE)('%j: https://%s%s', async (options, host, path, region, url) => {
+  it.each(TABLE)('%j: https://%s', async (options, place, more = {}) => {
     const { stored, request } = await put(options)
-    expect(request).toMatchObject({ method: 'PUT', url: path })
-    expect(request.headers['host']).toBe(host)
+    const { region = options['region'] ?? 'us-east-1', base = options['urlPrefix'] ?? `https://${place}` } =
+      more
+    expect(`${request.method} ${request.headers['host']}${request.url}`).toBe(`PUT ${place}${PATH}`)
     const [scope, signed] = readAuthorization(request)
     expect(scope).toMatch(new RegExp(`^KEYID/\\d{8}/${region}/s3/aws4_request$`))
     expect(signed).toBe(SIGNED)
     expect(await signAgain(request, region)).toBe(request.headers['authorization'])
-    expect(stored.url).toBe(url)
+    expect(stored.url).toBe(base.replace(/\/?$/, '/') + PATH)
   })
 })
 
