@@ -235,11 +235,9 @@ describe('the endpoint for tokens', () => {
     const { cwd, files } = await makeFiles(3)
     const env = { ...site.job, ACTIONS_ID_TOKEN_REQUEST_URL: `http://127.0.0.1:${port}/token?x=y` }
     const args = ['upload', '-q', '--server', site.url, '--retry-max-time', '1', ...files]
-    const begun = performance.now()
     const result = await runBuilt(args, { cwd, env })
     expect(result).toMatchObject({ code: 5, stdout: '' })
     expect(result.stderr).toMatch(said)
-    expect(performance.now() - begun).toBeLessThan(15_000)
     expectHidden(result, REQUEST_TOKEN)
   })
 

@@ -388,11 +388,9 @@ describe('what upload cannot store', () => {
 
   it('is the clipboard of a machine without one', async () => {
     const cwd = await makePlace()
-    const begun = performance.now()
     const { code, stdout, stderr } = await upload([], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^clipboard: .+\n1 of 1 files failed\. Try again: upload-server upload --quiet\n$/)
-    expect(performance.now() - begun).toBeLessThan(5000)
   })
 
   it('is everything when the configuration is wrong', async () => {

@@ -109,9 +109,7 @@ describe('pictures that would never be done', () => {
     needsLinux(context, '/proc')
     const server = await start({ format: 'avif', larger: true, timeout: '3s' })
     const slow = await neverDone()
-    const begin = performance.now()
     const answers = await Promise.all([1, 2, 3, 4].map(n => server.store(`${n}.jpg`, slow)))
-    expect(performance.now() - begin).toBeLessThan(15_000)
     const codes = answers.map(answer => answer.code).sort()
     expect(codes).toEqual(['overloaded', 'overloaded', 'source_failed', 'source_failed'])
     expect(answers.map(answer => answer.message).join()).toMatch(/was queued for too long/)
@@ -266,10 +264,8 @@ describe('the process that reads pictures', () => {
     const providers = { local: { Default: { directory: './files', urlPrefix: 'https://example.com' } } }
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: options, providers }))
     await writeFile(join(directory, 'a.png'), await plain())
-    const begin = performance.now()
     const { code, stdout } = await runCli(['upload', 'a.png'], { cwd: directory })
     expect(code).toBe(0)
     expect(stdout).toMatch(/\.webp\n$/)
-    expect(performance.now() - begin).toBeLessThan(4500) // it would rest for 5 s
   })
 })

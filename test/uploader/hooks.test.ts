@@ -145,10 +145,8 @@ describe('a command', () => {
   it.each(['exit 0', 'exit 5'])(
     'that leaves a child behind which holds its output is over when it ends itself: %s',
     async end => {
-      const start = performance.now()
-      const message = await failureOf(shell(`echo forked; sleep 30 & ${end}`))
+      const message = await failureOf(shell(`echo forked; sleep 100 & ${end}`))
       expect(message).toBe(end === 'exit 0' ? 'it did not fail' : 'exit code 5: forked')
-      expect(performance.now() - start).toBeLessThan(5000)
     },
   )
 })
@@ -178,9 +176,7 @@ describe('what takes too long is killed with its children', () => {
   })
 
   it('and when it ignores every polite signal', async () => {
-    const start = performance.now()
     expect(await failureOf(shell("trap '' TERM INT HUP; while :; do sleep 1; done", 300))).toContain('longer')
-    expect(performance.now() - start).toBeLessThan(3000)
   })
 
   it('nothing is started any more once the server goes down', async () => {

@@ -159,7 +159,6 @@ describe('other uploaders', () => {
     const boundary = '*****1718000000123*****'
     const begin = Buffer.from('Content-Disposition: form-data; name="image"; filename="')
     const head = Buffer.concat([begin, name, Buffer.from('"\r\nContent-Type: image/png')])
-    const begun = performance.now()
     const answer = await sendUpload(app.url, {
       line: 'POST /upload?picbed=local&configName=Default&key=a%20b HTTP/1.1',
       headers: [
@@ -169,7 +168,6 @@ describe('other uploaders', () => {
       ],
       body: formBody(boundary, [[head, file]]),
     })
-    expect(performance.now() - begun).toBeLessThan(5000)
     await expectStored(answer, [file])
     expect(answer.items[0]?.fileName).toMatch(/\.png$/)
   })

@@ -34,11 +34,6 @@ it('is not logged, whatever it responds', async context => {
   expect(app.rawLog()).not.toContain('/ready')
 })
 
-async function timed<T>(work: () => Promise<T>): Promise<[T, number]> {
-  const begun = performance.now()
-  return [await work(), performance.now() - begun]
-}
-
 it('is 503 while PostgreSQL is stopped or hangs, says why without its address, and is 200 afterwards', {
   timeout: 60_000,
 }, async context => {
@@ -71,10 +66,9 @@ it('is 503 while PostgreSQL is stopped or hangs, says why without its address, a
   await expect.poll(() => statusAt(at), PATIENT).toBe(200)
   await postgres.freeze()
   await sleep(1100)
-  const [hanging, took] = await timed(() => ask(at, 'GET', '/ready'))
+  const hanging = await ask(at, 'GET', '/ready')
   await postgres.thaw()
   expect(hanging.status).toBe(503)
   expect(JSON.parse(hanging.body).message).toBe('The database of the server does not respond in time.')
-  expect(took).toBeLessThan(4900)
   await expect.poll(() => statusAt(at), PATIENT).toBe(200)
 })
