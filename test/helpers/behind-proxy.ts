@@ -34,21 +34,6 @@ export async function writeNginxConfig(directory: string, servers: string, accou
   )
 }
 
-/** What a caller sends whom the proxy knows. */
-export function withPassword(password: string, headers: Record<string, string> = {}): Record<string, string> {
-  return { Authorization: `Basic ${Buffer.from(`me:${password}`).toString('base64')}`, ...headers }
-}
-
-/** Who has no password, and what they send. */
-export function strangers(key: string): [who: string, headers: Record<string, string>][] {
-  return [
-    ['without a password', {}],
-    ['with a wrong password', withPassword('sesame')],
-    ['with the upload key in place of a password', { 'X-Upload-Key': key }],
-    ['with the upload key as bearer', { Authorization: `Bearer ${key}` }],
-  ]
-}
-
 /** The body of an answer 200, in whatever form: which operation the proxy makes of it is open. Failures count as alive. */
 async function send(
   url: string,
@@ -74,7 +59,7 @@ async function send(
 export async function expectNoWayAround(
   app: TestApp,
   url: string,
-  right = withPassword('open sesame'),
+  right: Record<string, string>,
 ): Promise<void> {
   const targets = [
     '/upload/',

@@ -41,7 +41,8 @@ export interface Example {
 /** Makes another example of one, such as one that forgets a line. */
 export type Change = (example: string) => string
 
-const BASIC = `Authorization: Basic ${Buffer.from('alice:open sesame').toString('base64')}`
+/** The header line of Alice, where the proxy asks for a password. */
+export const BASIC = `Authorization: Basic ${Buffer.from('alice:open sesame').toString('base64')}`
 const byPassword = { userHeader: 'X-User' }
 
 /** The server as docs/guides/sign-in.md sets it up. */

@@ -1,11 +1,16 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
 import { expectNoWayAround } from '../helpers/behind-proxy.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { sendRaw } from '../helpers/raw-request.ts'
 import {
   APACHE,
+  BASIC,
   CADDY,
   CADDY_AUTHENTIK,
   CADDY_SSO,
@@ -18,6 +23,7 @@ import {
   SECRET,
   type SignIn,
 } from '../helpers/sign-in-proxies.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 const FORM = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhi\r\n--b--\r\n'
 const TYPE = 'Content-Type: multipart/form-data; boundary=b'
@@ -69,7 +75,11 @@ describe.each(EXAMPLES)('behind docs/examples/$file', ({ start, userHeader }) =>
     const { status, line, body } = await upload(here, [here.alice])
     expect({ status, body }).toMatchObject({ status: 200, body: expect.stringContaining(here.url) })
     expect(line).toMatchObject({ caller: 'proxy: alice', admittedBy: 'proxy', address: '127.0.0.1' })
-    expect(here.app.rawLog()).not.toContain(SECRET)
+    expect((await upload(here, [here.alice], `/upload?key=${KEY}`)).status).toBe(200)
+    await expect.poll(here.accessLog).toContain('/upload')
+    if (here.alice === BASIC) expect(await here.accessLog()).toContain('alice')
+    for (const secret of [KEY, SECRET])
+      expect((await here.accessLog()) + here.app.rawLog()).not.toContain(secret)
     const [, path = ''] = new RegExp(`${here.url}(/files/[^"]*)`).exec(body) ?? []
     expect(await sendRaw(here.url, { line: `GET ${path} HTTP/1.1` })).toMatchObject({ status: 200 })
     // More than a proxy keeps in memory, and in an unknown number of pieces.
@@ -105,14 +115,30 @@ describe.each(EXAMPLES)('behind docs/examples/$file', ({ start, userHeader }) =>
 
   it('attack: a remote client without a password claims to be someone', async context => {
     const here = await start(context)
-    const nameless = here.nameless === undefined ? [] : [here.nameless]
-    for (const session of [[], nameless])
+    const sessions = [
+      [],
+      here.nameless === undefined ? [] : [here.nameless],
+      [BASIC.replace(/ \w+=*$/, ` ${Buffer.from('alice:sesame').toString('base64')}`)],
+      [`X-Upload-Key: ${KEY}`],
+      [`Authorization: Bearer ${KEY}`],
+    ]
+    for (const session of sessions)
       for (const [what, lines] of [['nothing', []] as const, ...claims(userHeader)]) {
         const { status } = await upload(here, [...session, ...lines])
         expect.soft(status, what).toBe(401)
       }
     expect(await here.app.files()).toEqual([])
     expect(here.app.log.filter(line => 'caller' in line)).toEqual([])
+  })
+
+  it('attack: what callers claim about where they come from is replaced', async context => {
+    const here = await start(context)
+    const lines = ['X-Forwarded-For: 203.0.113.9', 'X-Real-IP: 203.0.113.9', 'X-Forwarded-Host: evil.example']
+    const more = ['X-Upload-Key: wrong', 'Forwarded: for=203.0.113.9']
+    const { status, line, body } = await upload(here, [here.alice, ...lines, ...more])
+    expect({ status, line }).toMatchObject({ status: 200, line: { address: '127.0.0.1' } })
+    expect(body).toContain(`${here.url}/files/`)
+    expect(here.app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
   })
 
   it('attack: a page of another site uploads in the name of its visitor', async context => {
@@ -191,6 +217,61 @@ describe.each(EXAMPLES)('behind docs/examples/$file', ({ start, userHeader }) =>
       .poll(() => here.app.log.find(line => line['requestId'] === id))
       .toMatchObject({ traceparent, caller: 'proxy: alice' })
   })
+})
+
+it.for<[Example, string, string]>([
+  [NGINX, 'set_real_ip_from 10.76.0.1', 'set_real_ip_from 127.0.0.1'],
+  [CADDY, 'header_up X-User', 'trusted_proxies 127.0.0.1\n      header_up X-User'],
+])(
+  'behind $file, a client of a TLS proxy has its own address, which the TLS proxy adds',
+  async ([one, line, trusting], context) => {
+    const here = await one.start(context, config => {
+      expect(config).toContain(line)
+      return config.replace(line, trusting)
+    })
+    const answer = await upload(here, [here.alice, 'X-Forwarded-For: 198.51.100.7, 203.0.113.9'])
+    expect(answer).toMatchObject({ status: 200, line: { address: '203.0.113.9' } })
+  },
+)
+
+it('the command is told that the password is missing while a large file is on its way', async context => {
+  const { app, url } = await NGINX.start(context)
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'a.png'), makePicture(30 * 1024 * 1024))
+  const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', url, 'a.png']
+  const { code, stderr } = await runCli(args, { cwd })
+  expect(code).toBe(5)
+  expect(stderr).toMatch(/^a\.png: \S+ responded with 401: the user name and password/)
+  expect(await app.files()).toEqual([])
+})
+
+it('attack: what is behind the open places hears a name or the password', async context => {
+  const heard = await serve((_req, res) => res.end())
+  const { host } = new URL(heard.origin)
+  const { url, alice } = await NGINX.start(context, config =>
+    config.replace(/server 127\.0\.0\.1:\d+;/, `server ${host};`),
+  )
+  const headers = [alice, 'X-User: root', 'X-Proxy-Secret: mine']
+  const open = [
+    '/files/Default/a.png',
+    '/links/s3/a/b',
+    '/heartbeat',
+    '/files/..%2fupload',
+    '/upload/..%2fheartbeat',
+  ]
+  for (const path of open) await sendRaw(url, { line: `GET ${path} HTTP/1.1`, headers })
+  await sendRaw(url, { line: 'POST /upload HTTP/1.1', headers })
+  const told = heard.requests.map(({ url: path, headers: sent }) => [
+    path,
+    sent.authorization,
+    sent['x-user'],
+  ])
+  for (const one of told.slice(0, 3)) expect(one.slice(1)).toEqual([undefined, undefined])
+  expect(told.map(([path]) => path)).toContain('/upload')
+  expect(told.at(-1)).toEqual(['/upload', undefined, 'alice'])
+  expect(new Set(heard.requests.map(({ headers: sent }) => sent['x-proxy-secret']))).toEqual(
+    new Set([SECRET]),
+  )
 })
 
 it('nginx with auth_request leads a browser to the form, and its uploads to none', async context => {
