@@ -7,6 +7,7 @@ import { createLog } from '../../src/log.ts'
 import { createGrowingMask } from '../../src/mask.ts'
 import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from './directory.ts'
+import { expectNoSecret } from './secrets.ts'
 
 export interface TestApp {
   /** `http://127.0.0.1:…`, without a final slash. */
@@ -30,7 +31,7 @@ export interface TestAppOptions {
   directory?: string
 }
 
-/** Starts the real server on a free port; it stops, and its folder goes, when the test is over. */
+/** Starts the real server on a free port. When the test is over, it stops, its log is searched for its secrets, and its folder goes. */
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   return start(options.directory ?? (await makeDirectory()), options, onTestFinished)
 }
@@ -72,7 +73,10 @@ async function start(
   }
   const logger = await createLog({ level: loaded.settings.log.level, mask, stream })
   const running = await startServer(loaded, { logger, mask, env }, 0)
-  onEnd(async () => void (await running.stop()))
+  onEnd(async () => {
+    await running.stop()
+    expectNoSecret(raw, config, options.env)
+  })
 
   return {
     url: running.url,

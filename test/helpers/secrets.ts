@@ -1,0 +1,21 @@
+import { expect } from 'vitest'
+
+/** Names of settings, headers and variables whose values are secrets. */
+const SECRET =
+  /^(?:key|authorization|UPLOAD_SERVER_KEY|accountKey|.*(?:password|passphrase|secret|token)\w*)$/i
+/** Shorter values are in other words, too. */
+const SHORTEST = 8
+
+/** The values of all secrets in a configuration or an environment, whatever the program takes for one. */
+function secretsIn(value: unknown, name = ''): string[] {
+  if (typeof value === 'string') return SECRET.test(name) && value.length >= SHORTEST ? [value] : []
+  if (typeof value !== 'object' || value === null) return []
+  // `secretHeader` has its value under `value`.
+  return Object.entries(value).flatMap(([key, one]) => secretsIn(one, key === 'value' ? name : key))
+}
+
+/** That a log has no secret of its server. Every server that a test starts ends with it. */
+export function expectNoSecret(log: string, ...settings: unknown[]): void {
+  for (const secret of secretsIn(settings))
+    expect(log, 'the log of a server has a secret').not.toContain(secret)
+}
