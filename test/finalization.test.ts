@@ -155,7 +155,9 @@ describe('hooks', () => {
   })
 
   it('that leave a child behind with the pipes open do not hold the answer', async () => {
-    const config = { finalization: { hooks: [{ name: 'forks', command: ['sh', '-c', 'sleep 60 & exit 0'] }] } }
+    const config = {
+      finalization: { hooks: [{ name: 'forks', command: ['sh', '-c', 'sleep 60 & exit 0'] }] },
+    }
     const app = await startApp({ config })
     expect(await upload(`${app.url}/upload`, { 'a.png': 'one' })).toMatchObject({ status: 200 })
   })

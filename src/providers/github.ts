@@ -29,7 +29,7 @@ export const github = gitHost({
   about: {
     family: 'repository',
     what: 'a repository on GitHub',
-    testedAgainst: "emulate, with GitHub's published schemas",
+    testedAgainst: 'emulate',
     choices: [
       {
         label: 'GitHub',

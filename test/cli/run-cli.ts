@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import { run } from '../../src/cli/main.ts'
 import { createTerminal, type TerminalHost } from '../../src/cli/terminal.ts'
+import { configIn, expectNoSecret } from '../helpers/secrets.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 
 // Commander asks the process, whatever a command's own environment says.
@@ -45,7 +46,7 @@ export async function runCli(args: readonly string[], options: CliOptions): Prom
     args,
     createTerminal(host, () => new AbortController().signal),
   )
-  return withoutStack({ code, ...out })
+  return checked({ code, ...out }, options)
 }
 
 /** Runs the built program to its end: what depends on a process, and each command once. */
@@ -68,10 +69,13 @@ async function start(program: string, args: string[], { cwd, env, input }: CliOp
     text(child.stderr),
     once(child, 'close') as Promise<[number | null]>,
   ])
-  return withoutStack({ code, stdout, stderr })
+  return checked({ code, stdout, stderr }, { cwd, env })
 }
 
-function withoutStack(result: CliResult): CliResult {
-  expect(result.stdout + result.stderr).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m)
+/** Nothing prints a stack trace, or a secret of its configuration or environment. */
+function checked(result: CliResult, { cwd, env }: Pick<CliOptions, 'cwd' | 'env'>): CliResult {
+  const printed = result.stdout + result.stderr
+  expect(printed).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m)
+  expectNoSecret(printed, configIn(cwd), env)
   return result
 }

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 
 /** Names of settings, headers and variables whose values are secrets. */
@@ -14,8 +16,16 @@ function secretsIn(value: unknown, name = ''): string[] {
   return Object.entries(value).flatMap(([key, one]) => secretsIn(one, key === 'value' ? name : key))
 }
 
-/** That a log has no secret of its server. Every server that a test starts ends with it. */
+/** The configuration in a folder. Undefined without one, or with one that a test has broken. */
+export function configIn(directory: string): unknown {
+  try {
+    return JSON.parse(readFileSync(join(directory, 'upload-server.json'), 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+/** That no secret is in the log of a server or in what a command prints. Each that a test starts ends with it. */
 export function expectNoSecret(log: string, ...settings: unknown[]): void {
-  for (const secret of secretsIn(settings))
-    expect(log, 'the log of a server has a secret').not.toContain(secret)
+  for (const secret of secretsIn(settings)) expect(log, 'it has a secret').not.toContain(secret)
 }

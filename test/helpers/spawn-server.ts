@@ -1,13 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { makeDirectory } from './directory.ts'
-import { expectNoSecret } from './secrets.ts'
+import { configIn, expectNoSecret } from './secrets.ts'
 
 export const BIN = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
 
@@ -57,19 +56,9 @@ export async function spawnServer(
   onTestFinished(async () => {
     server.process.kill('SIGKILL')
     await server.exit
-    const config = await readFile(join(directory, 'upload-server.json'), 'utf8').catch(() => '{}')
-    expectNoSecret(server.lines.join('\n') + server.errors(), parseOr({}, config), options.env)
+    expectNoSecret(server.lines.join('\n') + server.errors(), configIn(directory), options.env)
   })
   return server
-}
-
-/** Some tests break their configuration on purpose. */
-function parseOr(instead: unknown, text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return instead
-  }
 }
 
 /** The same for a directory of the caller, who also ends it. */

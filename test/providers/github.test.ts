@@ -6,8 +6,8 @@ import { deliverTo, failureOf, openForge } from '../helpers/forges.ts'
 import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { type Emulate, startEmulate } from '../servers/emulate.ts'
-import { type Referee, startReferee } from '../servers/github-referee.ts'
 import { startProxy } from '../servers/proxy.ts'
+import { type RecordingProxy, startRecordingProxy } from '../servers/recording-proxy.ts'
 
 const never = () => new AbortController().signal
 const TOKEN = 'ghp_0123456789'
@@ -39,30 +39,27 @@ describeProvider('github', async () => {
   }
 })
 
-describe('github, between emulate and the schemas that GitHub publishes', () => {
+describe('github at emulate', () => {
   let emulate: Emulate
-  let referee: Referee
+  let proxy: RecordingProxy
 
   beforeAll(async () => {
     emulate = await startEmulate()
   })
   afterAll(() => emulate.close())
   beforeEach(async () => {
-    referee = await startReferee(emulate.url)
-    onTestFinished(async () => {
-      await referee.close()
-      expect(referee.violations).toEqual([])
-    })
+    proxy = await startRecordingProxy(emulate.url)
+    onTestFinished(() => proxy.close())
   })
 
   async function open(options: Record<string, unknown> = {}): Promise<Target> {
-    const target = await openForge(github, { apiUrl: referee.url, token: emulate.token, ...options })
+    const target = await openForge(github, { apiUrl: proxy.url, token: emulate.token, ...options })
     onTestFinished(() => target.close?.())
     return target
   }
 
   const bodiesOf = (method: string) =>
-    referee.requests.filter(request => request.method === method).map(({ body }) => body)
+    proxy.requests.filter(request => request.method === method).map(({ body }) => body)
 
   it('makes, replaces and removes a file', async () => {
     const target = await open({
@@ -74,7 +71,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     await target.put(objectOf('a/b c.png', Buffer.from('two')), never())
     await target.put(objectOf('a/b c.png', Buffer.from('two')), never())
     await target.remove?.('a/b c.png', never())
-    expect(referee.exchanges).toEqual([
+    expect(proxy.exchanges).toEqual([
       ...['GET 404', 'PUT 201', 'GET 200', 'PUT 200', 'GET 200', 'GET 200', 'DELETE 200'],
     ])
     const author = { name: 'Ada', email: 'ada@example.com' }
@@ -85,7 +82,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
       { ...commit, sha, content: Buffer.from('two').toString('base64') },
     ])
     expect(bodiesOf('DELETE')).toEqual([{ ...commit, message: 'Remove a/b c.png', sha }])
-    expect(referee.requests[0]?.headers).toMatchObject({
+    expect(proxy.requests[0]?.headers).toMatchObject({
       accept: 'application/vnd.github.object+json',
       'x-github-api-version': '2022-11-28',
     })
@@ -93,7 +90,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
 
   it('checks the repository and the branch', async () => {
     await (await open()).check?.(never())
-    expect(referee.exchanges).toEqual(['GET 200', 'GET 200'])
+    expect(proxy.exchanges).toEqual(['GET 200', 'GET 200'])
     const error = await failureOf((await open({ branch: 'gone' })).check?.(never()))
     expect(error.message).toMatch(/"octo\/img" or its branch "gone" does not exist/)
   })
@@ -101,7 +98,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
   it('makes the first commit and the branch of an empty repository', async () => {
     const target = await open({ repo: 'octo/empty' })
     const { url } = await target.put(objectOf('first.txt', Buffer.from('x')), never())
-    expect((await visit(url.replace(referee.url, emulate.url), emulate.token)).toString()).toBe('x')
+    expect((await visit(url.replace(proxy.url, emulate.url), emulate.token)).toString()).toBe('x')
   })
 
   it('fails with a hint when the branch is not there', async () => {
@@ -126,7 +123,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
     expect(error.message).toMatch(/returned 409 .*: the branch "main" is protected\. Allow/)
     expect(error.retryable).toBe(false)
-    expect(referee.exchanges).toEqual(['GET 404', 'PUT 409'])
+    expect(proxy.exchanges).toEqual(['GET 404', 'PUT 409'])
   })
 
   it.each(['made', 'changed', 'removed'])('commits again when somebody else has %s the file', async what => {
@@ -136,14 +133,14 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     const key = `raced-${what}.txt`
     if (what !== 'made') await other.put(objectOf(key, Buffer.from('before')), never())
     let isFirst = true
-    referee.answerWith(async ({ method }) => {
+    proxy.answerWith(async ({ method }) => {
       if (method !== 'PUT' || !isFirst) return
       isFirst = false
       if (what === 'removed') await other.remove?.(key, never())
       else await other.put(objectOf(key, Buffer.from('theirs')), never())
     })
     await target.put(objectOf(key, Buffer.from('ours')), never())
-    expect(referee.exchanges.filter(exchange => exchange.startsWith('PUT'))).toEqual([
+    expect(proxy.exchanges.filter(exchange => exchange.startsWith('PUT'))).toEqual([
       what === 'changed' ? 'PUT 409' : 'PUT 422',
       what === 'removed' ? 'PUT 201' : 'PUT 200',
     ])
@@ -152,7 +149,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
   it('survives a storm of 409 with repetitions', async () => {
     const target = await open()
     let left = 5
-    referee.answerWith(({ method }) =>
+    proxy.answerWith(({ method }) =>
       method === 'PUT' && left-- > 0
         ? { status: 409, body: { message: 'is at 0d1f but expected 7c22' } }
         : undefined,
@@ -202,7 +199,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     [301, { message: 'Moved Permanently' }, /"octo\/img" has moved/],
   ] as const)('explains %i %j', async (status, body, message) => {
     const target = await open()
-    referee.answerWith(({ method }) => (method === 'PUT' ? { status, body } : undefined))
+    proxy.answerWith(({ method }) => (method === 'PUT' ? { status, body } : undefined))
     const error = await failureOf(target.put(objectOf('refused.txt', Buffer.from('x')), never()))
     expect(error.message).toMatch(message)
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
@@ -215,13 +212,13 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
   ])('reads the sha anew after %s', async (_, status, message) => {
     const target = await open()
     let isFirst = true
-    referee.answerWith(({ method }) => {
+    proxy.answerWith(({ method }) => {
       if (method !== 'PUT' || !isFirst) return undefined
       isFirst = false
       return { status, body: { message } }
     })
     await target.put(objectOf(`anew-${status}.txt`, Buffer.from('x')), never())
-    expect(referee.exchanges).toEqual(['GET 404', 'GET 404', 'PUT 201'])
+    expect(proxy.exchanges).toEqual(['GET 404', 'GET 404', 'PUT 201'])
   })
 
   it('does not send what jsDelivr would not hand out', async () => {

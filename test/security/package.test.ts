@@ -19,7 +19,7 @@ interface Locked {
 const PUBLISHED = [
   /^dist\/[\w-]+\.js$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
-  /^dist\/(?:bundled|openapi)\.json$/,
+  /^dist\/(?:(?:bundled|openapi)\.json|licences\.txt)$/,
   /^dist\/page\/[\w/.-]+$/,
   /^bin\/upload-server\.js$/,
   /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,

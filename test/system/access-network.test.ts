@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
-import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
@@ -93,34 +92,18 @@ describe('a caller from another machine', () => {
     expect(app.log.at(-1)).toMatchObject({ res: { status: 401 } })
   })
 
-  it.for([
-    ['?key=', [], `?key=${KEY}`],
-    ['?secret=', [], `?secret=${KEY}`],
-    ['Bearer', [`-HAuthorization: Bearer ${KEY}`], ''],
-    ['raw Authorization', [`-HAuthorization: ${KEY}`], ''],
-    ['X-Upload-Key', [`-HX-Upload-Key: ${KEY}`], ''],
-    ['X-PicGo-Secret', [`-HX-PicGo-Secret: ${KEY}`], ''],
-  ] as const)(
-    'uploads with the key as %s, and gets a link that it can fetch',
-    async ([, headers, query], context) => {
-      const { app, network, url } = await serve(context, { key: KEY })
-      const answer = await network.curl(...form(await writePicture(app)), ...headers, `${url}/upload${query}`)
-      expect(answer).toMatchObject({ status: 200, success: true })
-      expect(answer.result[0]).toMatch(`${url}/files/`)
-      expect(await network.curl(answer.result[0]!)).toMatchObject({ status: 200, body: 'hello' })
-      expect(app.log.find(line => line['caller'])).toMatchObject({
-        caller: 'server',
-        admittedBy: 'key',
-        address: network.there,
-      })
-    },
-  )
-
-  it('is refused where there is no key, with what to do', async context => {
-    const { app, network, url } = await serve(context)
-    const answer = await network.curl(...form(await writePicture(app)), `${url}/upload?key=`)
-    expectFailure(answer, 401, 'unauthorized')
-    expect(answer.message).toContain('server.key')
+  it('uploads with the key, and gets a link that it can fetch', async context => {
+    const { app, network, url } = await serve(context, { key: KEY })
+    const key = `-HX-Upload-Key: ${KEY}`
+    const answer = await network.curl(...form(await writePicture(app)), key, `${url}/upload`)
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(answer.result[0]).toMatch(`${url}/files/`)
+    expect(await network.curl(answer.result[0]!)).toMatchObject({ status: 200, body: 'hello' })
+    expect(app.log.find(line => line['caller'])).toMatchObject({
+      caller: 'server',
+      admittedBy: 'key',
+      address: network.there,
+    })
   })
 
   it('is not taken for a local one by what it says', async context => {
@@ -133,16 +116,6 @@ describe('a caller from another machine', () => {
       'Origin: app://obsidian.md',
     ])
       expectFailure(await network.curl(...form(path), '-H', header, `${url}/upload`), 401, 'unauthorized')
-  })
-
-  it('hears the heartbeat and sees the usage page without the key', async context => {
-    const { network, url } = await serve(context, { key: KEY })
-    expect(await network.curl(`${url}/heartbeat`)).toMatchObject({
-      status: 200,
-      body: '{"success":true,"result":"alive"}',
-    })
-    expect(await network.curl('-X', 'POST', `${url}/heartbeat`)).toMatchObject({ status: 200 })
-    expect((await network.curl(`${url}/`)).body).toContain(`${url}/upload`)
   })
 
   it('may name no path, no clipboard and no address behind the server', async context => {
@@ -176,21 +149,6 @@ describe('a caller from another machine', () => {
     expect(data.status).toBe(200)
   })
 
-  it('may name paths below sources.path.roots, and addresses when sources.url.allowPrivate is set', async context => {
-    const gate = await startGate()
-    gate.open()
-    const directory = await makeDirectory()
-    const root = join(directory, 'shared')
-    await mkdir(root)
-    await writeFile(join(root, 'a.txt'), 'hello')
-    const sources = { path: { roots: [root] }, url: { allowPrivate: true } }
-    const { network, url } = await serve(context, { key: KEY }, { sources })
-    const inside = await network.curl(...json(join(root, 'a.txt'), gate.url), `${url}/upload?key=${KEY}`)
-    expect(inside).toMatchObject({ status: 200, items: [{ size: 5 }, { size: 8 }] })
-    for (const path of [join(root, '../upload-server.json'), '/etc/passwd', '/nowhere'])
-      expectFailure(await network.curl(...json(path), `${url}/upload?key=${KEY}`), 403, 'source_forbidden')
-  })
-
   it('needs no key where everybody may upload, and may name no more', async context => {
     const { app, network, url } = await serve(context, {}, { auth: { anonymous: true } })
     const path = await writePicture(app)
@@ -217,23 +175,6 @@ describe('a caller from another machine', () => {
     const local = await fetch(`${app.url}/upload`, { method: 'POST', body: '{"list":["data:,hello"]}' })
     expect(local.status).toBe(200)
     expect(app.rawLog()).not.toMatch(/wrong-\d/)
-  })
-
-  it('gets a preflight answered for every origin', async context => {
-    const { network, url } = await serve(context, { key: KEY })
-    const answer = await network.curl(
-      ...[
-        '-X',
-        'OPTIONS',
-        '-H',
-        'Origin: https://page.example',
-        '-H',
-        'Access-Control-Request-Headers: x-upload-key',
-      ],
-      `${url}/upload`,
-    )
-    expect(answer.status).toBe(204)
-    expect(answer.headers.get('access-control-allow-headers')).toContain('x-upload-key')
   })
 })
 
