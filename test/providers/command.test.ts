@@ -222,6 +222,8 @@ describe('options of command', () => {
     [{ command: ['awk', '{key}'] }, /run as code/],
     [{ command: ['xargs', '-I%', '{key}'] }, /run as code/],
     [{ command: ['parallel', '--pipe', '{key}'] }, /run as code/],
+    [{ command: ['gosu', 'me', '{key}'] }, /run as code/],
+    [{ command: ['xvfb-run', '-a', '{file}'] }, /run as code/],
     [{ command: ['sqlite3', '/srv/db', '{key}'] }, /run as code/],
     [{ command: ['C:\\Windows\\cmd.exe', 'x', '{file}'] }, /run as code/],
     [{ command: ['sh', '-c', 'cat > "$1"', 'sh', '{key}'] }, /run as code/],

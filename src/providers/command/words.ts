@@ -33,9 +33,12 @@ const INTERPRETERS = new Set(
     'awk gawk mawk nawk sed ed ex vi vim emacs make dc expect tclsh wish gdb jq',
     'node nodejs deno bun tsx ts-node npx npm python py pypy uv uvx perl ruby irb php lua luajit',
     'java jshell groovy scala julia r rscript ghci guile racket dotnet osascript cscript wscript mshta',
-    'sqlite duckdb psql mysql mariadb mongo mongosh',
+    'sqlite duckdb psql mysql mariadb mongo mongosh clickhouse snowsql isql',
     'env xargs parallel find fd ssh rsh su sudo doas runuser chroot unshare nsenter eval exec command watch entr',
     'time timeout nice ionice chrt nohup setsid stdbuf script strace ltrace flock taskset systemd-run',
+    'bwrap capsh chpst chronic dbus-run-session fakeroot faketime firejail gosu hyperfine mosh numactl perf',
+    'pkexec prlimit proxychains run-parts screen setpriv socat start-stop-daemon su-exec tmux torsocks unbuffer',
+    'at batch crontab original-awk pipx poetry conda valgrind wsl xvfb-run',
   ].flatMap(line => line.split(' ')),
 )
 
