@@ -149,7 +149,7 @@ export const configSchema = z.strictObject({
       memory: size()
         .prefault('64MB')
         .describe(
-          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. In a container, at most an eighth of its memory beyond 80 MB.',
+          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. In a container, at most an eighth of its memory beyond 96 MB.',
         ),
       perDestination: section(
         {

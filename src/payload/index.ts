@@ -3,6 +3,7 @@ import { unlink } from 'node:fs/promises'
 import { asUploadError, isStorageFull, UploadError } from '../errors.ts'
 import { closeFile, writeAll } from '../files/file-calls.ts'
 import { type Payload, payloadInFile, payloadInMemory } from './bytes.ts'
+import { memoryForRequests } from './container-memory.ts'
 import { sniffLength, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
@@ -18,8 +19,6 @@ const SPARE = 2 / 3
 const ALWAYS_TAKEN_BYTES = 256 * 1024
 /** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
-/** What the program takes without uploads, and the smallest budget in a small container, bytes. */
-const [NODE_BYTES, LEAST_BUDGET_BYTES] = [80 * 1024 * 1024, 1024 * 1024]
 /** Bytes that are gathered for one write to the disk. */
 const WRITTEN_BYTES = 512 * 1024
 
@@ -70,11 +69,8 @@ type Chunks = AsyncIterable<Uint8Array>
  * @param budget in bytes. Each payload may exceed it by one chunk
  * @param container memory limit of the container, bytes. The budget is an eighth of what Node leaves of it at most
  */
-export function createPayloads(
-  budget: number = BUDGET_BYTES,
-  container: number = process.constrainedMemory() || Infinity,
-): Payloads {
-  const most = Math.max(LEAST_BUDGET_BYTES, (container - NODE_BYTES) / 8)
+export function createPayloads(budget: number = BUDGET_BYTES, container?: number): Payloads {
+  const most = memoryForRequests(container) / 8
   const first = Math.min(budget, most)
   const memory: Memory = { budget: first, free: first, taken: 0 }
   return {

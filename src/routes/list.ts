@@ -143,12 +143,17 @@ class RelativePath extends Error {
   }
 }
 
+/** Maximum length of a path or URL, characters. No system opens longer ones, and each is repeated in the response and the log. */
+const MOST_CHARACTERS = 16 * 1024
+
 /** @throws Error whose message continues the name of the entry */
 function parseEntry(entry: unknown): Input {
   if (typeof entry !== 'string')
     throw new Error(`is ${entry === null ? 'null' : `a ${typeof entry}`}, not a string`)
   if (entry.trim() === '') throw new Error('is blank')
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(entry)?.[1]?.toLowerCase()
+  if (scheme !== 'data' && entry.length > MOST_CHARACTERS)
+    throw new Error(`is longer than ${MOST_CHARACTERS} characters`)
   if (scheme === 'http' || scheme === 'https') return { kind: 'url', origin: entry, url: parseUrl(entry) }
   if (scheme === 'data') return { kind: 'data', origin: entry, bytes: parseData(entry) }
   if (scheme === 'file') return { kind: 'path', origin: entry, path: parseFileUrl(entry) }

@@ -11,6 +11,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
+import { memoryForRequests } from '../payload/container-memory.ts'
 import { closeListener } from './close-listener.ts'
 import { type Connection, parseOneByOne } from './one-by-one.ts'
 import { answerUnreadable, isCut, LINGER_MS, type NoteUnreadable, type Unreadable } from './unreadable.ts'
@@ -23,6 +24,11 @@ const KEEP_ALIVE_MS = 65_000
 const STALL_MS = 60_000
 /** Maximum number of open files other than connections and their files. Loading a library opens hundreds at once. */
 const OTHER_FILES = 600
+/**
+ * What a container has for each connection, bytes. One whose client sends 64 KB of a list and stops takes half of that; without
+ * the other half, the system evicts the code of Node.
+ */
+const CONNECTION_BYTES = 256 * 1024
 /**
  * Buffer size of a message. Bytes, as many as arrive at once. The first part of a body arrives with the headers, before it is
  * read. With a smaller buffer, Node would pause and resume the socket for each request.
@@ -44,11 +50,16 @@ export interface HttpServer {
   stop(graceMs: number, quietMs: number): Promise<boolean>
 }
 
-/** Creates a server with its timeouts. `handle` gets every request, including those that expect 100 Continue. */
+/**
+ * Creates a server with its timeouts. `handle` gets every request, including those that expect 100 Continue.
+ *
+ * @param memory what the container has for requests, bytes
+ */
 export function createHttpServer(
   handle: RequestListener,
   note: NoteUnreadable,
   stallMs: number = STALL_MS,
+  memory: number = memoryForRequests(),
 ): HttpServer {
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -63,7 +74,7 @@ export function createHttpServer(
   // By default, Node silently drops headers beyond a count, which may include forwarding headers. The total size stays limited.
   server.maxHeadersCount = 0
   const connections = new Map<Duplex, Connection>()
-  const turnAwayBeyondLimit = createConnectionLimit(note)
+  const turnAwayBeyondLimit = createConnectionLimit(note, memory)
   server.on('connection', (socket: Socket) => {
     // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would count for no client.
     void socket.remoteAddress
@@ -125,13 +136,21 @@ export function createHttpServer(
 }
 
 /**
- * Limits the number of connections, so that enough files can be opened for everything else. Each connection may have an open
- * file of its own. A module that fails to load for lack of files can't be loaded later either.
+ * Limits the number of connections, so that enough files can be opened for everything else, and a container has enough memory.
+ * Each connection may have an open file of its own. A module that fails to load for lack of files can't be loaded later either.
  */
-function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: number) => void {
+function createConnectionLimit(
+  note: NoteUnreadable,
+  memory: number,
+): (socket: Socket, open: number) => void {
   const files = mostOpenFiles()
-  if (files === undefined) return () => {}
-  const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
+  const byFiles = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
+  const byMemory = Math.floor(memory / CONNECTION_BYTES)
+  const most = Math.min(byFiles, byMemory)
+  const reason =
+    byFiles < byMemory
+      ? `The process may have ${files} open files: raise that limit (ulimit -n)`
+      : 'The container has little memory: give it more'
   let notedAt = -DROP_NOTE_MS
   return (socket, open) => {
     if (open <= most) return
@@ -139,18 +158,18 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
     socket.destroy()
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
-    const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or limit connections in the reverse proxy`
+    const message = `More than ${most} connections are open, so new ones are closed. ${reason}, or limit connections in the reverse proxy`
     note(crypto.randomUUID(), 503, message, address)
   }
 }
 
-/** The limit of open files, which Node has raised to its maximum; undefined on systems without `/proc`. */
-function mostOpenFiles(): number | undefined {
+/** The limit of open files, which Node has raised to its maximum; Infinity on systems without `/proc`. */
+function mostOpenFiles(): number {
   try {
     const [, files] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return files === undefined ? undefined : Number(files)
+    return Number(files ?? Infinity)
   } catch {
-    return undefined
+    return Infinity
   }
 }
 

@@ -29,3 +29,14 @@ describe('a misspelt list does not upload the clipboard:', () => {
     })
   })
 })
+
+it.each([`/${'x'.repeat(50_000)}`, `https://a.example/${'x'.repeat(50_000)}`, 'x'.repeat(50_000)])(
+  'attack: 5 MB of long names in a list took 85 MB, and ended a container of 128 MB: %.20s',
+  async entry => {
+    const body = Buffer.from(JSON.stringify({ list: Array(100).fill(entry) }))
+    await expect(parseList(body, 100)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/list\[0\] is longer than 16384 characters/),
+    })
+  },
+)

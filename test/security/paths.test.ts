@@ -248,9 +248,9 @@ it('attack: a name that came to lead elsewhere is judged by what was opened', as
 
 describe('attack: a path of more folders than there are', () => {
   it.for([
-    ['below the root, of two megabytes', 1_000_000, 422, 'source_failed'],
+    ['below the root, of two megabytes', 1_000_000, 400, 'invalid_request'],
     ['below the root, as long as one may be', 1800, 422, 'source_failed'],
-    ['outside, of two megabytes', 1_000_000, 422, 'source_failed'],
+    ['outside, of two megabytes', 1_000_000, 400, 'invalid_request'],
     ['outside, as long as one may be', 1800, 403, 'source_forbidden'],
   ] as const)('%s: answered at once', async ([where, depth, status, code]) => {
     const { app, root, outside } = await startShared()

@@ -100,6 +100,24 @@ it('attack: somebody opens all connections there are while the first upload come
   expect((await eventually(again)).status).toBe(200)
 })
 
+it('attack: 3000 unfinished lists of 64 KB took 410 MB: a container takes the connections that it has memory for', async () => {
+  const notes: string[] = []
+  const { server, stop } = createHttpServer(
+    (_req, res) => void res.end('x'),
+    (_id, _status, message) => notes.push(message),
+    1000,
+    40 * 256 * 1024,
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => void (await stop(0, 0)))
+  const { port } = server.address() as AddressInfo
+  const open = Array.from({ length: 50 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  onTestFinished(() => open.forEach(socket => void socket.destroy()))
+  await vi.waitUntil(() => open.filter(socket => socket.resume().closed).length === 10, 10_000)
+  expect(notes).toEqual([expect.stringMatching(/^More than 40 connections are open.*give it more/)])
+})
+
 describe('attack: lists that are held back fill the memory', () => {
   const MB = 1024 * 1024
   const config = {
