@@ -139,10 +139,7 @@ export function createHttpServer(
  * Limits the number of connections, so that enough files can be opened for everything else, and a container has enough memory.
  * Each connection may have an open file of its own. A module that fails to load for lack of files can't be loaded later either.
  */
-function createConnectionLimit(
-  note: NoteUnreadable,
-  memory: number,
-): (socket: Socket, open: number) => void {
+function createConnectionLimit(note: NoteUnreadable, memory: number): (socket: Socket, open: number) => void {
   const files = mostOpenFiles()
   const byFiles = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
   const byMemory = Math.floor(memory / CONNECTION_BYTES)
