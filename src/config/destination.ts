@@ -9,7 +9,7 @@ const fullDestinationName = z
 
 const lifetime = () => time(1, Number.MAX_SAFE_INTEGER)
 
-function isRegExp(text: string): boolean {
+export function isRegExp(text: string): boolean {
   try {
     new RegExp(text)
     return true

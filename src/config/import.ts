@@ -1,21 +1,19 @@
+import { membersOf } from '../members.ts'
 import { tellsApart } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { HASHED_NAME, readPicGo } from '../providers/shared/picgo-options.ts'
+import { isRegExp } from './destination.ts'
 import { isRecord, type Json } from './json.ts'
-import { translatePicGo } from './picgo/index.ts'
+import { type Translation, translatePicGo } from './picgo/index.ts'
 import { NOT_RENAMED } from './picgo/naming.ts'
+import { compact } from './picgo/old.ts'
 import { configSchema } from './schema.ts'
 
 /** The endings of key templates that providers make from PicGo's options: after a folder, and for hosts without folders. */
 const NAMES = [HASHED_NAME, '{filename}{extname}']
 const STANDARD = configSchema.shape.keyTemplate.parse(undefined)
 
-export interface Import {
-  config: Json
-  /** One sentence for each setting that could not be imported. */
-  notes: string[]
-  /** Path of each destination in the old file, by its id. */
-  places: Map<string, string>
+export interface Import extends Translation {
   /** Where our settings are in the old file, the most specific first. Of several places, the first that the file has is used. */
   moved: readonly { readonly from: string; readonly to: readonly string[] }[]
 }
@@ -34,27 +32,19 @@ const MOVED = [
 
 /** Converts a PicGo or PicList file. The options of destinations are not checked. */
 export async function importPicGo(old: Json): Promise<Import> {
-  const places = new Map<string, string>()
-  const { config, notes } = translatePicGo(old, (id, path) => places.set(id, path))
+  const { config, notes, places } = translatePicGo(old)
   const urlRewrite = readRewriteRules(old, notes)
-  const providers: Json = {}
-  for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
+  const providers: Record<string, Json> = {}
+  for (const [type, saved] of Object.entries(membersOf(config['providers']))) {
     const provider = await loadProvider(type)
-    if (!isRecord(saved)) continue
     const read: Json = {}
-    for (const [name, options] of Object.entries(saved)) {
-      if (!isRecord(options)) continue
-      const { keyTemplate, images, mirrors, ...theirs } = options
+    for (const [name, options] of Object.entries(membersOf(saved))) {
+      const { keyTemplate, images, mirrors, ...theirs } = membersOf(options)
       const translated = provider?.picgo ? readPicGo(theirs, provider.picgo) : { options: theirs, notes: [] }
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
-      const own = {
-        ...translated.options,
-        ...(images !== undefined && { images }),
-        ...(mirrors !== undefined && { mirrors }),
-        ...(urlRewrite.length > 0 && { urlRewrite }),
-      }
-      const named = withName(own, keyTemplate ?? (provider?.picgo && config['keyTemplate']))
-      read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
+      const renaming = keyTemplate ?? (provider?.picgo && config['keyTemplate'])
+      const own = withName(translated.options, renaming, config['keyTemplate'])
+      read[name] = compact({ ...own, images, mirrors, urlRewrite })
     }
     providers[type] = read
   }
@@ -76,49 +66,41 @@ export function noteNames(destinations: readonly { id: string; keyTemplate: unkn
   ]
 }
 
-/** Combines the folder of a destination with the name that PicGo's renaming makes. */
-function withName(options: Json, renaming: unknown): Json {
-  const { keyTemplate } = options
-  if (typeof renaming !== 'string') return options
-  if (renaming === NOT_RENAMED) return { ...options, keyTemplate: keyTemplate ?? STANDARD }
-  if (typeof keyTemplate !== 'string') return { ...options, keyTemplate: renaming }
-  const name = NAMES.find(one => keyTemplate.endsWith(one))
-  if (name === undefined) return options
-  return { ...options, keyTemplate: keyTemplate.slice(0, -name.length) + renaming }
+/**
+ * Combines the folder of a destination with the name that PicGo's renaming makes. In PicGo and PicList, a new file replaces
+ * an existing one of the same name.
+ *
+ * @param general template of all destinations
+ */
+function withName(options: Json, renaming: unknown, general: unknown): Json {
+  const keyTemplate = combine(options['keyTemplate'], renaming)
+  const used = keyTemplate ?? general
+  const isReplacing = typeof used === 'string' && !tellsApart(used)
+  return { ...options, ...(isReplacing && { onConflict: 'replace' }), keyTemplate }
 }
 
-/** In PicGo and PicList, a new file replaces an existing one of the same name. */
-function asReplacing(options: Json, template: unknown): Json {
-  if (typeof template !== 'string' || tellsApart(template)) return options
-  return { ...options, onConflict: 'replace' }
+function combine(keyTemplate: unknown, renaming: unknown): unknown {
+  if (typeof renaming !== 'string') return keyTemplate
+  if (renaming === NOT_RENAMED) return keyTemplate ?? STANDARD
+  if (typeof keyTemplate !== 'string') return renaming
+  const name = NAMES.find(one => keyTemplate.endsWith(one))
+  return name === undefined ? keyTemplate : keyTemplate.slice(0, -name.length) + renaming
 }
 
 /** Reads PicGo's rewrite rules for links, which apply to all destinations. PicGo applies only the first rule that matches. */
-function readRewriteRules(old: Json, notes: string[]): Json[] {
-  const settings = isRecord(old['settings']) ? old['settings'] : {}
-  const { rules } = isRecord(settings['urlRewrite']) ? settings['urlRewrite'] : {}
+function readRewriteRules(old: Json, notes: string[]): Json[] | undefined {
+  const { rules } = membersOf(membersOf(old['settings'])['urlRewrite'])
   const usable = (Array.isArray(rules) ? rules : []).flatMap((rule): Json[] => {
-    if (!isRecord(rule) || rule['enable'] === false) return []
-    const { match, replace, global, ignoreCase } = rule
-    if (typeof match !== 'string' || !isPattern(match) || typeof replace !== 'string') {
-      notes.push(
-        `"settings.urlRewrite.rules": the rule ${JSON.stringify(match)} was skipped, because it is not valid.`,
-      )
-      return []
-    }
+    const { match, replace, enable, global, ignoreCase } = membersOf(rule)
+    if (!isRecord(rule) || enable === false) return []
     const flags = (global === true ? 'g' : '') + (ignoreCase === true ? 'i' : '')
-    return [{ from: match, to: replace, ...(flags && { flags }) }]
+    if (typeof match === 'string' && match !== '' && isRegExp(match) && typeof replace === 'string')
+      return [{ from: match, to: replace, ...(flags && { flags }) }]
+    const what = JSON.stringify(match)
+    notes.push(`"settings.urlRewrite.rules": the rule ${what} was skipped, because it is not valid.`)
+    return []
   })
   if (usable.length > 1)
     notes.push('"settings.urlRewrite.rules": all matching rules are applied in order, not only the first.')
-  return usable
-}
-
-function isPattern(text: string): boolean {
-  try {
-    new RegExp(text)
-    return text !== ''
-  } catch {
-    return false
-  }
+  return usable.length > 0 ? usable : undefined
 }

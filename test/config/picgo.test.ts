@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { interpolate } from '../../src/config/interpolate.ts'
-import { translatePicGo } from '../../src/config/picgo/index.ts'
+import { translatePicGo as translateFile } from '../../src/config/picgo/index.ts'
 import { isPicGoConfig } from '../../src/config/picgo/recognise.ts'
 import { configSchema } from '../../src/config/schema.ts'
 
@@ -18,6 +18,11 @@ const FIXTURES = [
 
 function readFixture(name: string): Json {
   return JSON.parse(readFileSync(new URL(`../fixtures/picgo/${name}.json`, import.meta.url), 'utf8'))
+}
+
+function translatePicGo(file: Json) {
+  const { config, notes } = translateFile(file)
+  return { config, notes }
 }
 
 function translateFixture(name: string) {

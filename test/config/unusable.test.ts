@@ -43,7 +43,7 @@ const WRONG = [undefined, '', '   ', null, 0, true, {}, [], ['x'], '..', '::', '
 /** Shapes that stopped the server. */
 const FOUND: [string, Options][] = [
   ['qiniu', { ...UPLOADERS['qiniu'], area: '' }],
-  ['upyun', { ...UPLOADERS['upyun'], url: 'u.example.com' }],
+  ['upyun', { ...UPLOADERS['upyun'], url: '' }],
   ['smms', { token: '', backupDomain: 'x.example.com' }],
   ['github', { ...UPLOADERS['github'], token: '' }],
   ['aliyun', { accessKeyId: 'a', bucket: 'pics' }],

@@ -1,6 +1,8 @@
 import { canonicalType } from '../../providers/registry.ts'
+import { joinFolder, splitPath } from '../../providers/shared/picgo-options.ts'
+import { withoutSlash } from '../../providers/shared/public-url.ts'
 import { isRecord, type Json } from '../json.ts'
-import { compact, member, type OnNote, sectionOf, text } from './json.ts'
+import { compact, type Old, type OnNote, textOf } from './old.ts'
 import type { Pictures } from './pictures.ts'
 import { readItem, readSaved, type Saved } from './saved.ts'
 
@@ -31,74 +33,113 @@ const NO_UPLOADERS = new Set(
   'uploader current transformer proxy list secondUploader secondUploaderId secondUploaderConfig'.split(' '),
 )
 
-/** Gets the id of a destination (`provider/configName`) and its path in the old file. */
-export type OnDestination = (id: string, path: string) => void
-
-interface TranslationContext {
-  templates: Map<string, string>
-  pictures: Pictures
-  settings: Json
-  note: OnNote
-  found: OnDestination
+interface Context {
+  readonly templates: ReadonlyMap<string, string>
+  readonly pictures: Pictures
+  readonly note: OnNote
+  /** Gets the id of a destination (`provider/configName`) and its path in the old file. */
+  readonly found: (id: string, path: string) => void
 }
-
-/** Destinations of one provider by name; undefined for a name that is only reserved. */
-type SavedByName = Map<string, Json | undefined>
 
 /**
  * All destinations by provider and name. `default` is the current uploader even if it could not be imported, because files
  * must not be stored at a destination that the user has not chosen.
  */
 export function translateDestinations(
-  picBed: Json,
-  uploader: Json,
-  context: TranslationContext,
+  picBed: Old,
+  uploader: Old,
+  settings: Old,
+  { templates, pictures, note, found }: Context,
 ): { providers: Record<string, Json>; default: string | undefined } {
-  const { note } = context
-  const current = readCurrent(picBed, note)
-  const all = new Map<string, SavedByName>()
+  /** Options by provider and name; undefined for a name that is only reserved. */
+  const all = new Map<string, Map<string, Json | undefined>>()
+  /** Destinations by uploader type and `_id`. */
   const ids = new Map<string, string>()
+
+  /** Reserves a name, or the first free one with a suffix `-2`, `-3`… */
+  function reserve(provider: string, name: string): string {
+    const names = all.get(provider) ?? new Map()
+    all.set(provider, names)
+    let free = name
+    for (let number = 2; names.has(free); number++) free = `${name}-${number}`
+    names.set(free, undefined)
+    return free
+  }
+
+  /** @returns the id of the destination; undefined, with a note, if none of its options is set */
+  function add(type: string, one: Saved): string | undefined {
+    const options = translateOptions(type, one, note)
+    if (options === undefined) return undefined
+    const provider = canonicalType(type)
+    const name = reserve(provider, one.name)
+    if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
+    const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
+    all.get(provider)?.set(name, compact({ ...options, keyTemplate, images: pictures.own(type, one.id) }))
+    const id = `${provider}/${name}`
+    found(id, one.path)
+    if (one.id !== undefined) ids.set(`${type}/${one.id}`, id)
+    return id
+  }
+
+  const current = readCurrent(picBed)
   let chosen: string | undefined
   for (const type of listTypes(picBed, uploader, current)) {
     const { saved, active } = readSaved(type, picBed, uploader, note)
-    const provider = canonicalType(type)
-    const names: SavedByName = all.get(provider) ?? new Map()
-    all.set(provider, names)
     if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
-    const carried = UPLOADERS.has(type) ? saved : []
-    const activeName = addAll(type, carried, active, { ...context, provider, names, ids })
-    if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
-    else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
-      note(
-        `uploader.${type}.defaultId`,
-        `was ignored: a request for "${type}" must specify configName "${activeName}"`,
+    const added = new Map(UPLOADERS.has(type) ? saved.map(one => [one, add(type, one)]) : [])
+    const id = active && added.get(active)
+    const provider = canonicalType(type)
+    if (type === current) chosen = id ?? `${provider}/${reserve(provider, active?.name ?? 'Default')}`
+    else if (saved.length > 1 && id !== undefined && id !== `${provider}/Default`)
+      uploader.note(
+        `${type}.defaultId`,
+        `was ignored: a request for "${type}" must specify configName "${id.slice(provider.length + 1)}"`,
       )
   }
-  addMirrors(picBed, all, { ...context, ids })
-  const providers = collect(all)
-  noteDefault(providers, current, chosen, note)
+
+  const mirror = readMirror(
+    picBed,
+    settings,
+    note,
+    (type, one) => ids.get(`${type}/${one.id}`) ?? add(type, one),
+  )
+  const providers = Object.fromEntries(
+    [...all].flatMap(([provider, names]) => {
+      const filled = [...names].flatMap(([name, options]): [string, Json][] => {
+        if (options === undefined) return []
+        const isMirror = mirror === undefined || mirror === `${provider}/${name}`
+        return [[name, isMirror ? options : { ...options, mirrors: [mirror] }]]
+      })
+      return filled.length > 0 ? [[provider, Object.fromEntries(filled)]] : []
+    }),
+  )
+  noteDefault(providers, current, chosen, picBed)
   return { providers, default: chosen }
 }
 
 /** PicGo reads `uploader` first and keeps `current` for old versions. */
-function readCurrent(picBed: Json, note: OnNote): string | undefined {
+function readCurrent(picBed: Old): string | undefined {
   for (const name of ['uploader', 'current']) {
-    const value = member(picBed, name)
-    if (text(value) !== undefined) return text(value)
-    if (value !== undefined && value !== '') note(`picBed.${name}`, 'was ignored: it is not text')
+    const value = picBed.get(name)
+    if (textOf(value) !== undefined) return textOf(value)
+    if (value !== undefined && value !== '') picBed.note(name, 'was ignored: it is not text')
   }
   return undefined
 }
 
 /** The current type comes first, so that its destinations keep their names if two types share a provider. */
-function listTypes(picBed: Json, uploader: Json, current: string | undefined): Set<string> {
-  const fromPicBed = Object.keys(picBed).filter(
-    type => !NO_UPLOADERS.has(type) && (isRecord(picBed[type]) || UPLOADERS.has(type)),
+function listTypes(picBed: Old, uploader: Old, current: string | undefined): Set<string> {
+  const fromPicBed = Object.entries(picBed.all).filter(
+    ([type, value]) => !NO_UPLOADERS.has(type) && (isRecord(value) || UPLOADERS.has(type)),
   )
-  return new Set([...(current === undefined ? [] : [current]), ...Object.keys(uploader), ...fromPicBed])
+  return new Set([
+    ...(current === undefined ? [] : [current]),
+    ...Object.keys(uploader.all),
+    ...fromPicBed.map(([type]) => type),
+  ])
 }
 
-function noteUnsupported(type: string, saved: Saved[], note: OnNote): void {
+function noteUnsupported(type: string, saved: readonly Saved[], note: OnNote): void {
   const path = saved[0]?.path.replace(/\.configList\[.*$/s, '')
   if (path === undefined) return
   const equivalent = EQUIVALENTS.get(type)
@@ -108,79 +149,32 @@ function noteUnsupported(type: string, saved: Saved[], note: OnNote): void {
   note(path, `was skipped: ${reason}`)
 }
 
-interface ProviderContext extends TranslationContext {
-  provider: string
-  names: SavedByName
-  /** Destinations by uploader type and `_id`. */
-  ids: Map<string, string>
-}
-
-/** Adds the destinations under unique names. Returns the name of the active one, if it was added. */
-function addAll(
-  type: string,
-  saved: Saved[],
-  active: Saved | undefined,
-  { provider, names, ids, templates, pictures, note, found }: ProviderContext,
-): string | undefined {
-  let activeName: string | undefined
-  for (const one of saved) {
-    const options = translateOptions(type, one, note)
-    if (options === undefined) continue
-    const name = reserve(one.name, names)
-    if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
-    const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
-    names.set(name, compact({ ...options, keyTemplate, images: pictures.own(type, one.id) }))
-    found(`${provider}/${name}`, one.path)
-    if (one.id !== undefined) ids.set(`${type}/${one.id}`, `${provider}/${name}`)
-    if (one === active) activeName = name
-  }
-  return activeName
-}
-
 /** PicList's second uploader stores a copy of every file. If the copy fails, the upload still succeeds. */
-function addMirrors(
-  picBed: Json,
-  all: Map<string, SavedByName>,
-  context: TranslationContext & Pick<ProviderContext, 'ids'>,
-): void {
-  const { settings, note, ids } = context
-  if (settings.enableSecondUploader !== true) return
-  const type = text(picBed.secondUploader)
-  const config = sectionOf(picBed, 'secondUploaderConfig', 'picBed.secondUploaderConfig', note)
-  if (type === undefined || !UPLOADERS.has(type) || Object.keys(config).length === 0) {
+function readMirror(
+  picBed: Old,
+  settings: Old,
+  note: OnNote,
+  add: (type: string, one: Saved) => string | undefined,
+): string | undefined {
+  if (settings.get('enableSecondUploader') !== true) return undefined
+  const type = picBed.text('secondUploader')
+  const config = picBed.section('secondUploaderConfig')
+  if (type === undefined || !UPLOADERS.has(type) || Object.keys(config.all).length === 0) {
     const reason =
       type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
-    note('settings.enableSecondUploader', `was ignored: ${reason}`)
-    return
+    settings.note('enableSecondUploader', `was ignored: ${reason}`)
+    return undefined
   }
-  const mirror = ids.get(`${type}/${text(config._id)}`) ?? addSecond(type, config, all, context)
-  for (const [provider, names] of all) {
-    for (const [name, options] of names)
-      if (options && `${provider}/${name}` !== mirror && mirror !== undefined)
-        names.set(name, { ...options, mirrors: [mirror] })
-  }
-  if (settings.secondPicBedMode === 'seperate')
-    note('settings.secondPicBedMode', 'was ignored: copies get the same image changes as the original')
-}
-
-/** Adds a second uploader that is not in any list. */
-function addSecond(
-  type: string,
-  config: Json,
-  all: Map<string, SavedByName>,
-  context: TranslationContext & Pick<ProviderContext, 'ids'>,
-): string | undefined {
-  const provider = canonicalType(type)
-  const names: SavedByName = all.get(provider) ?? new Map()
-  all.set(provider, names)
-  const [one] = readItem(config, 'picBed.secondUploaderConfig', context.note)
-  const name = addAll(type, one ? [one] : [], one, { ...context, provider, names })
-  return name === undefined ? undefined : `${provider}/${name}`
+  const [one] = readItem(config.all, config.path, note)
+  const mirror = one && add(type, one)
+  if (settings.get('secondPicBedMode') === 'seperate')
+    settings.note('secondPicBedMode', 'was ignored: copies get the same image changes as the original')
+  return mirror
 }
 
 function translateOptions(type: string, { options, path }: Saved, note: OnNote): Json | undefined {
   const isFilled = Object.values(options).some(
-    value => text(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
+    value => textOf(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
   )
   if (isFilled) return type === 'local' ? translateLocal(options, path, note) : options
   note(path, 'was skipped: none of its options is set')
@@ -189,67 +183,40 @@ function translateOptions(type: string, { options, path }: Saved, note: OnNote):
 
 /** Converts PicList's `local` uploader; undefined, with a note, if it has no directory. */
 function translateLocal(options: Json, path: string, note: OnNote): Json | undefined {
-  const directory = text(options.path)
+  const directory = textOf(options.path)
   if (directory === undefined) {
     note(`${path}.path`, 'is not set, so the destination was skipped')
     return undefined
   }
-  const urlPrefix = joinAddress(text(options.customUrl), text(options.webPath))
-  if (urlPrefix !== undefined) return { directory, urlPrefix }
+  const customUrl = textOf(options.customUrl)
+  if (customUrl !== undefined && /^https?:\/\/[^?#]+$/i.test(customUrl) && URL.canParse(customUrl))
+    return { directory, urlPrefix: joinFolder(withoutSlash(customUrl), splitPath(textOf(options.webPath))) }
   note(`${path}.customUrl`, 'is not a URL, so this server serves the files under "/files/"')
   return { directory, serve: true }
-}
-
-/** Builds the URL as PicList does: `customUrl`, a slash, and the percent-encoded segments of `webPath`. */
-function joinAddress(customUrl: string | undefined, webPath = ''): string | undefined {
-  if (customUrl === undefined || !/^https?:\/\/[^?#]+$/i.test(customUrl) || !URL.canParse(customUrl))
-    return undefined
-  const segments = webPath
-    .toWellFormed()
-    .split(/[\\/]+/)
-    .filter(segment => segment !== '')
-  return [customUrl.replace(/(?<!\/)\/+$/, ''), ...segments.map(encodeURIComponent)].join('/')
-}
-
-/** Reserves the name, or the first free one with a suffix `-2`, `-3`… */
-function reserve(name: string, names: SavedByName): string {
-  let free = name
-  for (let number = 2; names.has(free); number++) free = `${name}-${number}`
-  names.set(free, undefined)
-  return free
-}
-
-function collect(all: Map<string, SavedByName>): Record<string, Json> {
-  const providers: [string, Json][] = []
-  for (const [provider, names] of all) {
-    const filled = [...names].filter(([, options]) => options !== undefined)
-    if (filled.length > 0) providers.push([provider, Object.fromEntries(filled)])
-  }
-  return Object.fromEntries(providers)
 }
 
 function noteDefault(
   providers: Record<string, Json>,
   current: string | undefined,
   chosen: string | undefined,
-  note: OnNote,
+  picBed: Old,
 ): void {
-  const names = Object.entries(providers).flatMap(([provider, configurations]) =>
+  const ids = Object.entries(providers).flatMap(([provider, configurations]) =>
     Object.keys(configurations).map(name => `${provider}/${name}`),
   )
-  if (names.length === 0) note('picBed', 'has no destination that can be imported')
-  if (current !== undefined && !names.includes(chosen ?? '')) {
+  if (ids.length === 0) picBed.note('', 'has no destination that can be imported')
+  if (current !== undefined && !ids.includes(chosen ?? '')) {
     const equivalent = EQUIVALENTS.get(current)
     const reason = UPLOADERS.has(current)
       ? 'which has no usable settings. Complete them, or'
       : equivalent
         ? `whose options can't be imported. Configure the provider "${equivalent}", or`
         : 'for which there is no provider here:'
-    note('picBed.uploader', `is "${current}", ${reason} choose another uploader`)
+    picBed.note('uploader', `is "${current}", ${reason} choose another uploader`)
   }
-  if (current === undefined && names.length > 1)
-    note(
-      'picBed.uploader',
+  if (current === undefined && ids.length > 1)
+    picBed.note(
+      'uploader',
       'is missing. Set "default" to one of the destinations, or choose an uploader in PicGo',
     )
 }

@@ -1,52 +1,47 @@
+import { walk } from '../../options.ts'
 import type { Json } from '../json.ts'
-import { type OnDestination, translateDestinations } from './destinations.ts'
-import { compact, escapeVariables, type OnNote, sectionOf } from './json.ts'
+import { translateDestinations } from './destinations.ts'
 import { noteLeftOut } from './left-out.ts'
 import { translateNaming } from './naming.ts'
+import { compact, openOld } from './old.ts'
 import { readPictures } from './pictures.ts'
-import { translateLogLevel, translateProxy, translateServer } from './settings.ts'
+import { translateLog, translateProxy, translateServer } from './settings.ts'
 
 export interface Translation {
   /** The configuration in our format: plain JSON, not validated. */
-  config: Record<string, unknown>
+  config: Json
   /** One sentence for each setting that could not be imported, with its path in the old file. Contains no secrets. */
   notes: string[]
+  /** Path of each destination in the old file, by its id. */
+  places: Map<string, string>
 }
 
-/**
- * Translates a file for which `isPicGoConfig` is true. Never throws.
- *
- * @param found is called for each destination
- */
-export function translatePicGo(value: Record<string, unknown>, found: OnDestination = () => {}): Translation {
+/** Translates a file for which `isPicGoConfig` is true. Never throws. */
+export function translatePicGo(value: Json): Translation {
   const notes: string[] = []
-  const note: OnNote = (path, what) => notes.push(`"${path}" ${what}.`)
-  const read = (name: string): Json => sectionOf(value, name, name, note)
-  const [picBed, uploader, settings, buildIn] = [
-    read('picBed'),
-    read('uploader'),
-    read('settings'),
-    read('buildIn'),
-  ]
-  const { keyTemplate, own } = translateNaming(settings, buildIn, note)
+  const places = new Map<string, string>()
+  const note = (path: string, what: string) => void notes.push(`"${path}" ${what}.`)
+  const file = openOld(value, '', note)
+  const [picBed, uploader] = [file.section('picBed'), file.section('uploader')]
+  const [settings, buildIn] = [file.section('settings'), file.section('buildIn')]
+  const { keyTemplate, own: templates } = translateNaming(settings, buildIn, note)
   const pictures = readPictures(buildIn, note)
-  const destinations = translateDestinations(picBed, uploader, {
-    templates: own,
-    pictures,
-    settings,
-    note,
-    found,
-  })
-  const server = translateServer(value, settings, note)
-  const level = translateLogLevel(settings, note)
-  noteLeftOut(value, picBed, settings, note)
+  const found = (id: string, path: string) => void places.set(id, path)
+  const destinations = translateDestinations(picBed, uploader, settings, { templates, pictures, note, found })
+  const server = translateServer(file, settings)
+  const log = translateLog(settings)
+  noteLeftOut(file, picBed, settings)
   const config = compact({
     server: Object.keys(server).length > 0 ? server : undefined,
     ...destinations,
     keyTemplate,
     images: pictures.general,
-    network: translateProxy(picBed, note),
-    log: level === undefined ? undefined : { level },
+    network: translateProxy(picBed),
+    log,
   })
-  return { config: escapeVariables(config), notes }
+  return { config: walk(undefined, config, escapeVariables), notes, places }
 }
+
+/** Replaces `${` with `$${`, because it is plain text in files of PicGo and a variable in ours. */
+const escapeVariables = (value: unknown) =>
+  typeof value === 'string' ? value.replaceAll('${', '$$$${') : value

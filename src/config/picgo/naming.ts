@@ -1,44 +1,46 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { isRecord, type Json } from '../json.ts'
-import { list, type OnNote, sectionOf, text } from './json.ts'
+import { isRecord } from '../json.ts'
+import { type Old, type OnNote, openOld } from './old.ts'
 
 /** Marks destinations at which files keep their own names. */
 export const NOT_RENAMED = ''
 
 export interface Naming {
   /** Template of all destinations; undefined if files keep their names, for which our default is used. */
-  keyTemplate: string | undefined
+  readonly keyTemplate: string | undefined
   /** Templates of single destinations, by their `_id`; `NOT_RENAMED` if renaming is disabled for only that one. */
-  own: Map<string, string>
+  readonly own: ReadonlyMap<string, string>
 }
 
 /** The template of "rename by timestamp" in PicGo and PicList. PicGo 2 omits the seconds, without which names can repeat. */
 const TIMESTAMP_TEMPLATE = '{Y}{m}{d}{h}{i}{s}{ms}{extname}'
 
 /** Reads the renaming for all destinations (`buildIn.rename`, `settings.autoRename`) and for single ones (`buildIn.list`). */
-export function translateNaming(settings: Json, buildIn: Json, note: OnNote): Naming {
-  const rename = sectionOf(buildIn, 'rename', 'buildIn.rename', note)
-  const keyTemplate = chooseTemplate(settings.autoRename, rename, 'buildIn.rename', note)
+export function translateNaming(settings: Old, buildIn: Old, note: OnNote): Naming {
+  const rename = buildIn.section('rename')
+  const auto = settings.get('autoRename')
+  const keyTemplate = chooseTemplate(auto, rename)
   const own = new Map<string, string>()
-  for (const [index, entry] of list(buildIn, 'list', 'buildIn.list', note).entries()) {
-    const id = isRecord(entry) && text(entry.id)
-    if (!isRecord(entry) || !id || (entry.rename === undefined && entry.autoRename === undefined)) continue
-    const path = `buildIn.list[${index}].rename`
-    const merged = { ...rename, ...sectionOf(entry, 'rename', path, note) }
-    const template = chooseTemplate(entry.autoRename ?? settings.autoRename, merged, path, note)
+  for (const [index, item] of buildIn.list('list').entries()) {
+    const entry = openOld(isRecord(item) ? item : {}, `buildIn.list[${index}]`, note)
+    const id = entry.text('id')
+    if (id === undefined || !['rename', 'autoRename'].some(name => entry.get(name) !== undefined)) continue
+    const { path, all } = entry.section('rename')
+    const merged = openOld({ ...rename.all, ...all }, path, note)
+    const template = chooseTemplate(entry.get('autoRename') ?? auto, merged)
     if (template !== keyTemplate) own.set(id, template ?? NOT_RENAMED)
   }
   return { keyTemplate, own }
 }
 
 /** PicList applies the timestamp last, so it wins. */
-function chooseTemplate(auto: unknown, rename: Json, path: string, note: OnNote): string | undefined {
+function chooseTemplate(auto: unknown, rename: Old): string | undefined {
   if (auto) return TIMESTAMP_TEMPLATE
-  if (!rename.enable) return undefined
-  const template = translateFormat(text(rename.format) ?? '{filename}')
+  if (!rename.get('enable')) return undefined
+  const template = translateFormat(rename.text('format') ?? '{filename}')
   const defect = findDefect(template)
   if (defect === undefined) return template
-  note(`${path}.format`, `was ignored: ${defect}`)
+  rename.note('format', `was ignored: ${defect}`)
   return undefined
 }
 

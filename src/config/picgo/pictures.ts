@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
 import { isRecord, type Json } from '../json.ts'
-import { compact, type OnNote, text } from './json.ts'
+import { compact, type Old, type OnNote, openOld, textOf } from './old.ts'
 
 /** PicList's names for our formats. */
 const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }
@@ -14,29 +14,30 @@ export interface Pictures {
 }
 
 /** Reads `buildIn.compress` and `buildIn.watermark`, with their overrides for uploaders (`…Map`) and for single destinations. */
-export function readPictures(buildIn: Json, note: OnNote): Pictures {
+export function readPictures(buildIn: Old, note: OnNote): Pictures {
+  noteSkipped(buildIn)
   const said = new Set<string>()
   const noteOnce: OnNote = (path, what) => {
-    if (said.has(path + what)) return
+    if (!said.has(path + what)) note(path, what)
     said.add(path + what)
-    note(path, what)
   }
-  noteSkipped(buildIn, note)
-  const entries = Array.isArray(buildIn.list) ? buildIn.list : []
-  const compress = isRecord(buildIn.compress) ? buildIn.compress : {}
-  const watermark = isRecord(buildIn.watermark) ? buildIn.watermark : {}
-  const general = translate(compress, watermark, 'buildIn', noteOnce)
+  const recordIn = (parent: Json, name: string) => (isRecord(parent[name]) ? parent[name] : {})
+  const merge = (path: string, type: string, entry: Json) => {
+    const open = (name: string) => {
+      const merged = { ...forUploader(recordIn(buildIn.all, name), type), ...recordIn(entry, name) }
+      return openOld(merged, `${path}.${name}`, noteOnce)
+    }
+    return translate(open('compress'), open('watermark'))
+  }
+  const entries = Array.isArray(buildIn.get('list')) ? buildIn.list('list') : []
+  const general = merge('buildIn', '', {})
   return {
     general,
     own(type, id) {
       const index = entries.findIndex(one => isRecord(one) && id !== undefined && one.id === id)
-      const entry: Json = isRecord(entries[index]) ? entries[index] : {}
-      const mine = translate(
-        { ...forUploader(compress, type), ...(isRecord(entry.compress) && entry.compress) },
-        { ...forUploader(watermark, type), ...(isRecord(entry.watermark) && entry.watermark) },
-        index < 0 ? 'buildIn' : `buildIn.list[${index}]`,
-        noteOnce,
-      )
+      const entry = entries[index]
+      const path = index < 0 ? 'buildIn' : `buildIn.list[${index}]`
+      const mine = merge(path, type, isRecord(entry) ? entry : {})
       return isDeepStrictEqual(mine, general) ? undefined : (mine ?? {})
     },
   }
@@ -52,57 +53,53 @@ function forUploader(section: Json, type: string): Json {
   return { ...section, ...Object.fromEntries(own) }
 }
 
-function translate(compress: Json, watermark: Json, path: string, note: OnNote): Json | undefined {
-  noteUnsupported(compress, watermark, path, note)
-  const quality = readNumber(compress.quality, 1, 99)
-  const format = readFormat(compress, `${path}.compress`, note)
+function translate(compress: Old, watermark: Old): Json | undefined {
+  noteUnsupported(compress, watermark)
+  const quality = compress.number('quality', 1, 99)
+  const format = isOn(compress, 'isConvert') ? readFormat(compress) : undefined
   const pictures = compact({
     format,
     // PicList always keeps the converted image, even if it is larger.
     larger: format === undefined ? undefined : true,
     quality: quality === undefined ? undefined : Math.round(quality),
     resize: readResize(compress),
-    stripMetadata: isOn(compress.isRemoveExif) || undefined,
-    watermark: isOn(watermark.isAddWatermark) ? readWatermark(watermark, path, note) : undefined,
+    stripMetadata: isOn(compress, 'isRemoveExif') || undefined,
+    watermark: isOn(watermark, 'isAddWatermark') ? readWatermark(watermark) : undefined,
   })
   return Object.keys(pictures).length > 0 ? pictures : undefined
 }
 
-function noteUnsupported(compress: Json, watermark: Json, path: string, note: OnNote): void {
-  const hasMark = isOn(watermark.isAddWatermark)
-  const unsupported: [option: string, isUsed: boolean][] = [
-    ['compress.isRotate', isOn(compress.isRotate) && Boolean(readNumber(compress.rotateDegree, -360, 360))],
-    ['compress.isFlip', isOn(compress.isFlip)],
-    ['compress.isFlop', isOn(compress.isFlop)],
-    ['watermark.watermarkDegree', hasMark && Boolean(readNumber(watermark.watermarkDegree, -360, 360))],
-    ['watermark.isFullScreenWatermark', hasMark && isOn(watermark.isFullScreenWatermark)],
+const isOn = (old: Old, name: string) => old.get(name) === true
+
+function noteUnsupported(compress: Old, watermark: Old): void {
+  const hasMark = isOn(watermark, 'isAddWatermark')
+  const unsupported: [Old, option: string, isUsed: boolean][] = [
+    [compress, 'isRotate', isOn(compress, 'isRotate') && Boolean(compress.number('rotateDegree', -360, 360))],
+    [compress, 'isFlip', isOn(compress, 'isFlip')],
+    [compress, 'isFlop', isOn(compress, 'isFlop')],
+    [watermark, 'watermarkDegree', hasMark && Boolean(watermark.number('watermarkDegree', -360, 360))],
+    [watermark, 'isFullScreenWatermark', hasMark && isOn(watermark, 'isFullScreenWatermark')],
   ]
-  for (const [option, isUsed] of unsupported)
-    if (isUsed) note(`${path}.${option}`, 'was ignored: it is not supported')
+  for (const [old, option, isUsed] of unsupported)
+    if (isUsed) old.note(option, 'was ignored: it is not supported')
 }
 
-function isOn(value: unknown): boolean {
-  return value === true
-}
-
-/** Reads `isConvert`: one target format for all source formats except those in `formatConvertObj`. */
-function readFormat(compress: Json, path: string, note: OnNote): unknown {
-  if (!isOn(compress.isConvert)) return undefined
-  const all = spell(compress.convertFormat ?? 'jpg')
-  const single = parseObject(compress.formatConvertObj)
-  const named = Object.entries(single).flatMap(([from, to]): [string, string][] => {
+/** One target format for all source formats except those in `formatConvertObj`. */
+function readFormat(compress: Old): unknown {
+  const all = spell(compress.get('convertFormat') ?? 'jpg')
+  const named: [string, string][] = []
+  for (const [from, to] of Object.entries(parseObject(compress.get('formatConvertObj')))) {
     const [source, target] = [spell(from), spell(to)]
-    const isKnown = isOneOf(SOURCE_FORMATS, source) && (isOneOf(FORMATS, target) || source === target)
-    if (isKnown) return [[source, target]]
-    note(
-      `${path}.formatConvertObj`,
-      `was ignored for "${from}": converting it to "${String(to)}" is not supported`,
-    )
-    return []
-  })
-  if (all !== undefined && !isOneOf(FORMATS, all))
-    note(`${path}.convertFormat`, `was ignored: converting to "${all}" is not supported`)
+    if (isOneOf(SOURCE_FORMATS, source) && (isOneOf(FORMATS, target) || source === target))
+      named.push([source, target])
+    else
+      compress.note(
+        'formatConvertObj',
+        `was ignored for "${from}": converting it to "${String(to)}" is not supported`,
+      )
+  }
   const general = isOneOf(FORMATS, all) ? all : undefined
+  if (all !== general) compress.note('convertFormat', `was ignored: converting to "${all}" is not supported`)
   if (named.length === 0) return general
   const targets = new Map<string, string>(general ? SOURCE_FORMATS.map(source => [source, general]) : [])
   // A format that is mapped to itself is not converted.
@@ -117,7 +114,7 @@ function readFormat(compress: Json, path: string, note: OnNote): unknown {
 function parseObject(value: unknown): Json {
   if (isRecord(value)) return value
   try {
-    const parsed: unknown = JSON.parse(text(value) ?? '{}')
+    const parsed: unknown = JSON.parse(textOf(value) ?? '{}')
     return isRecord(parsed) ? parsed : {}
   } catch {
     return {}
@@ -125,72 +122,66 @@ function parseObject(value: unknown): Json {
 }
 
 /** Reads the percentage if that is enabled, otherwise width and height. 0 means that a side is not limited. */
-function readResize(compress: Json): Json | undefined {
-  const enlarge = compress.skipReSizeOfSmallImg === true ? undefined : true
-  if (compress.isReSizeByPercent === true) {
-    const percent = readNumber(compress.reSizePercent, 1, 500)
+function readResize(compress: Old): Json | undefined {
+  const enlarge = isOn(compress, 'skipReSizeOfSmallImg') ? undefined : true
+  if (isOn(compress, 'isReSizeByPercent')) {
+    const percent = compress.number('reSizePercent', 1, 500)
     return percent === undefined ? undefined : { percent, ...(percent > 100 && { enlarge: true }) }
   }
-  if (compress.isReSize !== true) return undefined
-  const width = readNumber(compress.reSizeWidth, 1, 65_535)
-  const height = readNumber(compress.reSizeHeight, 1, 65_535)
+  if (!isOn(compress, 'isReSize')) return undefined
+  const width = compress.number('reSizeWidth', 1, 65_535)
+  const height = compress.number('reSizeHeight', 1, 65_535)
   return width === undefined && height === undefined ? undefined : compact({ width, height, enlarge })
 }
 
-function readWatermark(watermark: Json, path: string, note: OnNote): Json | undefined {
-  const isImage = watermark.watermarkType === 'image'
-  const image = text(watermark.watermarkImagePath)
-  const words = text(watermark.watermarkText)
-  if (isImage ? image === undefined : words === undefined) {
-    note(`${path}.watermark`, `was ignored: it has no ${isImage ? 'image file' : 'text'}`)
+function readWatermark(watermark: Old): Json | undefined {
+  const isImage = watermark.get('watermarkType') === 'image'
+  const [image, text] = [watermark.text('watermarkImagePath'), watermark.text('watermarkText')]
+  if ((isImage ? image : text) === undefined) {
+    watermark.note('', `was ignored: it has no ${isImage ? 'image file' : 'text'}`)
     return undefined
   }
-  const opacity = readNumber(watermark.watermarkImageOpacity, 1, 254)
+  const opacity = watermark.number('watermarkImageOpacity', 1, 254)
   return compact({
-    ...(isImage ? { image, opacity: opacity && opacity / 255 } : { text: words }),
-    ...(!isImage && { font: text(watermark.watermarkFontPath), color: readColour(watermark, path, note) }),
-    scale: readNumber(watermark.watermarkScaleRatio, 0.001, 1),
-    position: readPosition(watermark, path, note),
+    ...(isImage
+      ? { image, opacity: opacity && opacity / 255 }
+      : { text, font: watermark.text('watermarkFontPath'), color: readColour(watermark) }),
+    scale: watermark.number('watermarkScaleRatio', 0.001, 1),
+    position: readPosition(watermark),
   })
 }
 
-function readPosition({ watermarkPosition }: Json, path: string, note: OnNote): string | undefined {
-  const position = text(watermarkPosition)?.replace('center', 'centre')
+function readPosition(watermark: Old): string | undefined {
+  const position = watermark.text('watermarkPosition')?.replace('center', 'centre')
   if (position === undefined || isOneOf(POSITIONS, position)) return position
-  note(`${path}.watermark.watermarkPosition`, 'was ignored: it is not a valid position')
+  watermark.note('watermarkPosition', 'was ignored: it is not a valid position')
   return undefined
 }
 
-function readColour({ watermarkColor }: Json, path: string, note: OnNote): string | undefined {
-  const colour = text(watermarkColor)
+function readColour(watermark: Old): string | undefined {
+  const colour = watermark.text('watermarkColor')
   if (colour === undefined || /^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i.test(colour)) return colour
-  const [, r, g, b, a = ''] = /^#([0-9a-f])([0-9a-f])([0-9a-f])([0-9a-f])?$/i.exec(colour) ?? []
-  if (r && g && b) return `#${r}${r}${g}${g}${b}${b}${a}${a}`
-  note(`${path}.watermark.watermarkColor`, 'was ignored: it must be written "#RRGGBB"')
+  if (/^#[0-9a-f]{3,4}$/i.test(colour)) return colour.replace(/[0-9a-f]/gi, digit => digit + digit)
+  watermark.note('watermarkColor', 'was ignored: it must be written "#RRGGBB"')
   return undefined
 }
 
 /** Notes image formats that PicList skips. Here, only conversions can skip a format; other files are never changed. */
-function noteSkipped(buildIn: Json, note: OnNote): void {
-  const skip = isRecord(buildIn.skipProcess) ? text(buildIn.skipProcess.skipProcessExtList) : undefined
+function noteSkipped(buildIn: Old): void {
+  const { skipProcess } = buildIn.all
+  const skip = isRecord(skipProcess) ? textOf(skipProcess.skipProcessExtList) : undefined
   const pictures = (skip ?? '')
     .split(',')
     .filter(name => isOneOf(SOURCE_FORMATS, spell(name.replace('.', ''))))
   if (pictures.length > 0)
-    note(
-      'buildIn.skipProcess',
+    buildIn.note(
+      'skipProcess',
       `was ignored: image options apply to all formats, including ${pictures.join(', ')}`,
     )
 }
 
-/** PicList stores numbers as they were typed, often as text. */
-function readNumber(value: unknown, least: number, most: number): number | undefined {
-  const number = typeof value === 'number' ? value : Number(text(value) ?? Number.NaN)
-  return number >= least && number <= most ? number : undefined
-}
-
 function spell(value: unknown): string | undefined {
-  const name = text(value)?.toLowerCase()
+  const name = textOf(value)?.toLowerCase()
   return name === undefined ? undefined : (SPELLINGS[name] ?? name)
 }
 

@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type Json } from '../json.ts'
 import { configName } from '../values.ts'
-import { list, member, type OnNote, sectionOf, text } from './json.ts'
+import { type Old, type OnNote, openOld, textOf } from './old.ts'
 
 /** One configuration of an uploader in PicGo, which becomes a destination. */
 export interface Saved {
   /** Path in the old file. */
-  path: string
-  name: string
-  id: string | undefined
+  readonly path: string
+  readonly name: string
+  readonly id: string | undefined
   /** Options of the uploader. */
-  options: Json
+  readonly options: Json
 }
 
 /** Members that PicGo adds to the options for its own use. */
@@ -22,18 +22,17 @@ const BOOKKEEPING = new Set(['_id', '_configName', '_createdAt', '_updatedAt'])
  */
 export function readSaved(
   type: string,
-  picBed: Json,
-  uploader: Json,
+  picBed: Old,
+  uploader: Old,
   note: OnNote,
 ): { saved: Saved[]; active: Saved | undefined } {
-  const store = sectionOf(uploader, type, `uploader.${type}`, note)
-  const path = `uploader.${type}.configList`
-  const saved = list(store, 'configList', path, note).flatMap((item, index) =>
-    readItem(item, `${path}[${index}]`, note),
-  )
-  const copy = sectionOf(picBed, type, `picBed.${type}`, note)
-  if (saved.length > 0) return { saved, active: findActive(type, saved, store.defaultId, copy, note) }
-  const only = Object.keys(copy).length > 0 ? readItem(copy, `picBed.${type}`, note) : []
+  const store = uploader.section(type)
+  const saved = store
+    .list('configList')
+    .flatMap((item, index) => readItem(item, `${store.path}.configList[${index}]`, note))
+  const copy = picBed.section(type)
+  if (saved.length > 0) return { saved, active: findActive(saved, store, copy, picBed, type) }
+  const only = Object.keys(copy.all).length > 0 ? readItem(copy.all, copy.path, note) : []
   return { saved: only, active: only[0] }
 }
 
@@ -43,18 +42,14 @@ export function readItem(item: unknown, path: string, note: OnNote): Saved[] {
     note(path, 'was skipped: it is not an object')
     return []
   }
-  const name = readName(item._configName)
-  if (name === undefined && item._configName !== undefined) {
-    const what = text(item._configName) === undefined ? 'text' : 'a valid name'
-    note(`${path}._configName`, `is not ${what}, so the destination is called "Default"`)
+  const old = openOld(item, path, note)
+  const text = old.text('_configName')
+  const isValid = text !== undefined && configName.safeParse(text).success && !/\p{Cc}/u.test(text)
+  if (!isValid && old.get('_configName') !== undefined) {
+    const what = text === undefined ? 'text' : 'a valid name'
+    old.note('_configName', `is not ${what}, so the destination is called "Default"`)
   }
-  return [{ path, name: name ?? 'Default', id: text(item._id), options: readOptions(item) }]
-}
-
-/** The name becomes part of URLs and messages, so it must be valid. */
-function readName(value: unknown): string | undefined {
-  const name = text(value)
-  return name !== undefined && configName.safeParse(name).success && !/\p{Cc}/u.test(name) ? name : undefined
+  return [{ path, name: isValid ? text : 'Default', id: textOf(item._id), options: readOptions(item) }]
 }
 
 function readOptions(item: Json): Json {
@@ -62,22 +57,20 @@ function readOptions(item: Json): Json {
 }
 
 function findActive(
+  saved: readonly Saved[],
+  store: Old,
+  copy: Old,
+  picBed: Old,
   type: string,
-  saved: Saved[],
-  defaultId: unknown,
-  copy: Json,
-  note: OnNote,
 ): Saved | undefined {
   const byId = (id: string | undefined) => saved.find(one => id !== undefined && one.id === id)
-  const named = byId(text(defaultId))
-  const active = named ?? byId(text(member(copy, '_id'))) ?? saved[0]
+  const defaultId = store.get('defaultId')
+  const named = byId(textOf(defaultId))
+  const active = named ?? byId(copy.text('_id')) ?? saved[0]
   if (named === undefined && defaultId !== undefined && defaultId !== '')
-    note(`uploader.${type}.defaultId`, `does not match a configuration, so "${active?.name}" is used`)
-  const options = readOptions(copy)
+    store.note('defaultId', `does not match a configuration, so "${active?.name}" is used`)
+  const options = readOptions(copy.all)
   if (Object.keys(options).length > 0 && !isDeepStrictEqual(options, active?.options))
-    note(
-      `picBed.${type}`,
-      `was ignored: it differs from "${active?.name}" in "uploader.${type}", which is used`,
-    )
+    picBed.note(type, `was ignored: it differs from "${active?.name}" in "uploader.${type}", which is used`)
   return active
 }

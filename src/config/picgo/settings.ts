@@ -1,59 +1,51 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { isListenHost } from '../endpoint.ts'
 import type { Json } from '../json.ts'
-import { compact, member, type OnNote, sectionOf, text } from './json.ts'
+import { compact, type Old, textOf } from './old.ts'
 
 /** Our `server` section: port, host and upload key. Empty if the old file sets none of them. Some files have it at the top. */
-export function translateServer(file: Json, settings: Json, note: OnNote): Json {
-  const path = member(settings, 'server') === undefined ? 'server' : 'settings.server'
-  const server = sectionOf(path === 'server' ? file : settings, 'server', path, note)
+export function translateServer(file: Old, settings: Old): Json {
+  const server = (settings.get('server') === undefined ? file : settings).section('server')
   return compact({
-    host: readHost(server.host, path, note),
-    port: readPort(server.port, path, note),
-    key: readKey(settings, server, path, note),
+    host: server.read('host', 'it is not a hostname', value => {
+      const host = textOf(value)
+      return host !== undefined && isListenHost(host) ? host : undefined
+    }),
+    port: server.read('port', 'it is not a port number', toPort),
+    key: readKey(settings, server),
   })
 }
 
 /** Our `network` section, from `picBed.proxy`; undefined if that is not set. */
-export function translateProxy(picBed: Json, note: OnNote): Json | undefined {
-  const address = text(picBed.proxy)
+export function translateProxy(picBed: Old): Json | undefined {
+  const address = picBed.text('proxy')
   if (address === undefined) return undefined
   const proxy = completeProxy(address)
   if (parseProxy(proxy)) return { proxy }
-  note('picBed.proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
-  return undefined
-}
-
-function readHost(value: unknown, path: string, note: OnNote): string | undefined {
-  const host = text(value)
-  if (host !== undefined && isListenHost(host)) return host
-  if (value !== undefined) note(`${path}.host`, 'was ignored: it is not a hostname')
+  picBed.note('proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
   return undefined
 }
 
 /** PicGo and PicList store the port as it was typed, often as a string. */
-function readPort(value: unknown, path: string, note: OnNote): number | undefined {
-  const port = Number(text(value) ?? value)
-  const isPort = (typeof value === 'string' || typeof value === 'number') && Number.isInteger(port)
-  if (isPort && port >= 1 && port <= 65535) return port
-  if (value !== undefined) note(`${path}.port`, 'was ignored: it is not a port number')
-  return undefined
+function toPort(value: unknown): number | undefined {
+  const port = Number(textOf(value) ?? (typeof value === 'number' ? value : Number.NaN))
+  return Number.isInteger(port) && port >= 1 && port <= 65535 ? port : undefined
 }
 
 /** PicList keeps it in `settings.serverKey`, PicGo 3 in `settings.server.secret`; guides also show `settings.server.key`. */
-function readKey(settings: Json, server: Json, path: string, note: OnNote): string | undefined {
-  const places = {
-    'settings.serverKey': settings.serverKey,
-    [`${path}.secret`]: server.secret,
-    [`${path}.key`]: server.key,
-  }
+function readKey(settings: Old, server: Old): string | undefined {
   let used: { path: string; key: string } | undefined
-  for (const [path, value] of Object.entries(places)) {
+  for (const [section, name] of [
+    [settings, 'serverKey'],
+    [server, 'secret'],
+    [server, 'key'],
+  ] as const) {
+    const value = section.get(name)
     if (value === undefined || value === null || value === '') continue
-    const key = typeof value === 'number' ? String(value) : text(value)
-    used ??= key === undefined ? undefined : { path, key }
-    if (key === undefined) note(path, 'was ignored: it is not text')
-    else if (key !== used?.key) note(path, `was ignored: "${used?.path}" takes precedence`)
+    const key = typeof value === 'number' ? String(value) : textOf(value)
+    used ??= key === undefined ? undefined : { path: `${section.path}.${name}`, key }
+    if (key === undefined) section.note(name, 'was ignored: it is not text')
+    else if (key !== used?.key) section.note(name, `was ignored: "${used?.path}" takes precedence`)
   }
   return used?.key
 }
@@ -68,17 +60,14 @@ const LEVELS = [
   ['error', 'error'],
 ] as const
 
-/** Reads `settings.logLevel`, a level or a list of levels; undefined if absent. */
-export function translateLogLevel(settings: Json, note: OnNote): string | undefined {
-  const value = settings.logLevel
-  if (value === undefined) return undefined
-  const wanted = Array.isArray(value) ? value : [value]
-  const level = LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
-  if (level !== undefined) return level
-  const isNone = wanted.includes('none')
-  note(
-    'settings.logLevel',
-    isNone ? 'is "none", but errors are still logged' : 'was ignored: it is not a log level',
-  )
-  return isNone ? 'error' : undefined
+/** Our `log` section, from `settings.logLevel`, a level or a list of levels; undefined if absent. */
+export function translateLog(settings: Old): Json | undefined {
+  const level = settings.read('logLevel', 'it is not a log level', value => {
+    const wanted = Array.isArray(value) ? value : [value]
+    const found = LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
+    if (found !== undefined || !wanted.includes('none')) return found
+    settings.note('logLevel', 'is "none", but errors are still logged')
+    return 'error'
+  })
+  return level && { level }
 }

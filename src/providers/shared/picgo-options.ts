@@ -101,7 +101,7 @@ export function joinFolder(base: string | undefined, folder: readonly string[]):
 }
 
 /** Splits a path at slashes of either kind. */
-function splitPath(path = ''): string[] {
+export function splitPath(path = ''): string[] {
   return path
     .toWellFormed()
     .split(/[\\/]+/)
