@@ -1,7 +1,7 @@
 import type { Flag, Flags, Value } from './define.ts'
 import { file } from './flags.ts'
 
-const percentage = {
+export const percentage = {
   shown: 'percent',
   read(typed: string): number {
     const share = typed.trim() === '' ? Number.NaN : Number(typed)

@@ -77,7 +77,7 @@ describe('upload --comment', () => {
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('### Screens\n\n**1 changed · 1 new · 1 gone · 1 the same**')
     expect(body).toMatch(
-      /<code>login\.png<\/code>: 100 % of the pixels changed\n\n.*\n.*\n\| <a .*before-login-.* \| <a .*\/login-.* \| <a .*difference-login-.*\|/,
+      /<code>login\.png<\/code>: 100 % of the pixels changed\n\n<table>\n.*\n<tr><td><a .*before-login-.*<td><a .*\/login-.*<td><a .*difference-login-.*<\/tr>/,
     )
     expect(body).toContain('- gone: <code>old.png</code>')
     expect(body).not.toContain('menu')
@@ -339,7 +339,7 @@ describe('comment', () => {
     expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('**1 changed · 1 failed · 1 the same**')
-    expect(body).toMatch(/\/a1\.png" width="30" alt="a\.png before"><\/a> \|.*\/a2\.png/)
+    expect(body).toMatch(/\/a1\.png" width="30" alt="a\.png before"><\/a><\/td>.*\/a2\.png/)
     const input = JSON.stringify(after)
     const said = await runBuilt(args, { cwd, env, input })
     expect(said.stderr).toContain('The comment is already up to date.')
@@ -382,6 +382,30 @@ describe('comment', () => {
       expect(/<img src=x|@all|\n## h|`x|#1|GH-1|!1|(?:evil\.|h\.)/.exec(markup)).toBeNull()
       expect(/<img src=x|@all|`x|#1|!1|www\.|:\/\/evil/.exec(stdout)).toBeNull()
     }
+  })
+})
+
+describe('comment --before', () => {
+  it.each([
+    [[], '1 changed', /100 % of the pixels changed/],
+    [['--threshold', '100'], '1 the same', /the same/],
+    [['elsewhere'], '1 changed', /<code>a\.png<\/code>\n/],
+  ])('compares the pixels behind the links: %j', async (more, totals, said) => {
+    const cwd = await makeDirectory()
+    const { url, close } = await listen((req, res) =>
+      res.end(makeRed(9, [req.url === '/old' ? 0 : 200, 0, 0])),
+    )
+    onTestFinished(close)
+    const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
+    await writeFile(join(cwd, 'old.json'), list('old'))
+    const [server, args] = more[0] === 'elsewhere' ? ['http://127.0.0.1:1', []] : [url, more]
+    const { stdout, stderr } = await runCli(
+      ['comment', '--dry-run', '--before', 'old.json', '--server', server, ...args],
+      { cwd, input: list('new') },
+    )
+    expect(stdout).toContain(totals)
+    expect(stdout).toMatch(said)
+    expect(stderr.includes('has a private IP address')).toBe(server !== url)
   })
 })
 

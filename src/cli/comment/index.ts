@@ -1,5 +1,6 @@
+import { percentage } from '../compare-flags.ts'
 import { defineCommand, type Flags } from '../define.ts'
-import { file, text } from '../flags.ts'
+import { file, serverUrl, text } from '../flags.ts'
 
 /** The flags of every command that writes a comment. */
 export const commentFlags = {
@@ -30,9 +31,15 @@ export const commentFlags = {
 
 export const flags = {
   before: {
-    about: 'output file of an earlier upload; images of the same path are shown side by side',
+    about: 'output file of an earlier upload; images of the same path are compared and shown side by side',
     value: { ...file, shown: 'results' },
   },
+  threshold: {
+    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
+    value: percentage,
+    needs: 'before',
+  },
+  server: { about: 'upload server that has the images, if its IP address is private', value: serverUrl },
   dryRun: { about: 'print the comment instead of posting it' },
   ...commentFlags,
 } as const satisfies Flags

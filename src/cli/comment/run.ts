@@ -1,8 +1,11 @@
 import { openComment, TITLE } from '../../client/comments/comment.ts'
 import { toBody } from '../../client/comments/comment-body.ts'
 import { findJob } from '../../client/comments/pull-request.ts'
+import { createFetch } from '../../client/fetch-link.ts'
+import { comparePixels } from '../../client/reports/compare-links.ts'
 import { reviewResults } from '../../client/reports/pairs.ts'
 import { readResults } from '../../client/reports/read-results.ts'
+import { comparePictures } from '../../pictures/compare.ts'
 import type { Call } from '../define.ts'
 import { EXIT } from '../exit-code.ts'
 import type { Terminal } from '../terminal.ts'
@@ -10,13 +13,21 @@ import type { flags } from './index.ts'
 
 /** `upload-server comment [RESULTS]`: writes or prints the comment. */
 export async function run(
-  { words: [file], options: { before, dryRun, ...options } }: Call<typeof flags>,
+  { words: [file], options: { before, dryRun, threshold = 0, server, ...options } }: Call<typeof flags>,
   terminal: Terminal,
 ): Promise<number> {
   const signal = terminal.untilInterrupted()
   const results = await readResults(file ?? '-', terminal)
+  const hosts = server === undefined ? [] : [new URL(server).host]
   const review =
-    before === undefined ? undefined : reviewResults(before, await readResults(before, terminal), results)
+    before === undefined
+      ? undefined
+      : await comparePixels(
+          reviewResults(before, await readResults(before, terminal), results),
+          { findDifference: comparePictures, threshold, fetch: createFetch(terminal, hosts) },
+          terminal,
+          signal,
+        )
   if (dryRun) {
     terminal.print(toBody({ title: options.commentTitle ?? TITLE }, results, review).trimEnd())
     return 0
