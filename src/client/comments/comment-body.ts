@@ -11,7 +11,15 @@ import {
   shownOf,
   totalsOf,
 } from '../reports/review.ts'
-import { showImage, takeFitting, toDetails, toGallery, toSummary } from '../reports/summary.ts'
+import {
+  showImage,
+  takeFitting,
+  toDetails,
+  toGallery,
+  toRow,
+  toSummary,
+  toTable,
+} from '../reports/summary.ts'
 import type { Result } from '../result.ts'
 
 /** Below the 65,536 characters that GitHub accepts, including the marker of the comment. GitLab and Gitea accept more. */
@@ -94,7 +102,7 @@ function showReview(review: Review, mostBytes: number): string[] {
     some.length < changed.length
       ? [MANY, showFitting(some, room / 2), countFolders(review, room / 4)]
       : [showChanged(changed, room)]
-  return [failed, ...shown, added, moved]
+  return [failed, ...shown, added === '' || review.baseline === undefined ? added : `New:\n\n${added}`, moved]
 }
 
 const MANY =
@@ -142,10 +150,11 @@ function showRow(row: ReviewRow): string {
   const cells = [
     ['Before', showCell(row.before, 'before')],
     ['After', showCell(row.after, 'after')],
-    ...(row.difference ? [['Difference', showCell(row.difference, 'difference')]] : []),
-  ]
-  const lines = [cells.map(([head]) => head), cells.map(() => '---'), cells.map(([, cell]) => cell)]
-  const table = lines.map(line => `| ${line.join(' | ')} |`).join('\n')
+    ...(row.difference ? ([['Difference', showCell(row.difference, 'difference')]] as const) : []),
+  ] as const
+  // Columns of the same width, so that the images have the same scale.
+  const heads = cells.map(([head]) => `<th width="${Math.floor(100 / cells.length)}%">${head}</th>`)
+  const table = toTable([`<tr>${heads.join('')}</tr>`, toRow(cells.map(([, cell]) => cell))])
   const facts = describeRow(row)
   return `${toMarkdownCode(row.name)}${facts && `: ${facts}`}\n\n${table}`
 }

@@ -40,26 +40,26 @@ export function toGallery(stored: readonly Result[], mostBytes: number): string 
   const links = others.map(
     one => `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})`,
   )
-  const columns = Math.min(COLUMNS, images.length)
   const cells = images.map(one => {
     const size = one.width === undefined ? '' : ` (${one.width} × ${one.height})`
     return `${toMarkdownCode(names.get(one) ?? '')}${size}<br>${showImage(one, '', THUMBNAIL)}`
   })
-  const rows = Array.from(
-    { length: Math.ceil(images.length / COLUMNS) },
-    (_, row) => `| ${cells.slice(row * columns, (row + 1) * columns).join(' | ')} |`,
+  const rows = Array.from({ length: Math.ceil(images.length / COLUMNS) }, (_, row) =>
+    toRow(cells.slice(row * COLUMNS, (row + 1) * COLUMNS)),
   )
   const list = takeFitting(links, mostBytes / 2, '\n', left => `- and ${left} more files`)
-  const shown = takeFitting(
-    rows,
-    mostBytes - Buffer.byteLength(list),
-    '\n',
-    () => '\nMore images do not fit here.',
-  )
-  const table = [`|${'   |'.repeat(columns)}`, `|${'---|'.repeat(columns)}`, shown].join('\n')
+  const room = mostBytes - Buffer.byteLength(list)
+  const shown = takeFitting(rows, room, '\n', () => toRow(['More images do not fit here.']))
+  const table = toTable([shown])
   const gallery = images.length > SHOWN ? toDetails(`${images.length} images`, table) : table
   return [list, ...(images.length > 0 ? [gallery] : [])].filter(part => part !== '').join('\n\n')
 }
+
+/** A table in HTML. Its cells have HTML, but no Markdown. */
+export const toTable = (rows: readonly string[]) => `<table>\n${rows.join('\n')}\n</table>`
+
+export const toRow = (cells: readonly string[]) =>
+  `<tr>${cells.map(cell => `<td>${cell}</td>`).join('')}</tr>`
 
 /** A part that is collapsed at first. @param summary safe Markdown */
 export const toDetails = (summary: string, text: string) =>
