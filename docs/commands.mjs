@@ -46,7 +46,7 @@ function describe(
     ...sharedOf(flags),
     ...(notes ? [inTable(notes.replaceAll('\n', ' '))] : []),
     ...(codes.length > 0 ? [`Exit codes: ${codes.join(', ')}.`] : []),
-    block(examples.map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
+    block(examples.slice(0, 4).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
   ].join('\n\n')
 }
 

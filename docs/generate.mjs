@@ -173,26 +173,26 @@ function settings() {
 
 function checkOf({ type, about }) {
   const command = `\`upload-server check ${type}/${Object.keys(examplesOf(type))[0]}\``
-  const end = {
-    yes: 'and removes it again',
-    no: 'which stays there',
-  }[abilities.get(type).remove]
-  return `${command} stores a test image, downloads it through its link, compares the two, ${end ?? 'and removes it if `remove` is set'}. Tested against: ${about.testedAgainst}.`
+  const rest = abilities.get(type).remove === 'no' ? ', which stays there' : ''
+  return `${command} stores a test image${rest}. Tested against: ${about.testedAgainst}.`
 }
 
 function optionsOf({ type, config, about }) {
   return `${optionTable(type, config)}\n\n${describeKeys(type, about.family)}`
 }
 
-/** A vendor of S3 has the options of `s3`, which are on the page of that. */
+/** A vendor of S3, and a Git host, have options of another provider, which are on the page of that. */
 function optionTable(type, config) {
-  const ofS3 = type === 's3' ? [] : rowsOf(toJsonSchema(providerOf('s3').config), '').map(({ text }) => text)
   const rows = rowsOf(toJsonSchema(config), '')
-  const own = rows.filter(({ text }) => !ofS3.includes(text))
-  if (rows.length - own.length < 10) return tableOf(rows)
-  const all =
-    'All [options of `s3`](s3.md#options) but `preset`, `accountId`, `multipartThreshold` and `partSize`'
-  return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
+  for (const other of ['s3', 'github']) {
+    const theirs = other === type ? [] : rowsOf(toJsonSchema(providerOf(other).config), '')
+    const own = rows.filter(({ text }) => !theirs.some(one => one.text === text))
+    if (rows.length - own.length < 6) continue
+    const missing = theirs.filter(({ path }) => !rows.some(row => row.path === path))
+    const all = `All [options of \`${other}\`](${other}.md#options) but ${missing.map(({ path }) => `\`${path}\``).join(', ')}`
+    return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
+  }
+  return tableOf(rows)
 }
 
 function describeKeys(type, family) {
