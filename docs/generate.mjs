@@ -20,33 +20,27 @@ const providers = await loadProviders()
 const abilities = new Map(await Promise.all(providers.map(async one => [one.type, await abilitiesOf(one)])))
 const commands = describeCommands()
 
-/** What stands between `<!-- generated: NAME … -->` and `<!-- /generated -->`: where it comes from, and its text. */
+/** What stands between `<!-- generated: NAME -->` and `<!-- /generated -->` of a page. */
 const PARTS = {
-  matrix: { from: 'src/providers', make: matrix },
-  check: { from: 'src/providers', make: page => checkOf(providerOf(page)) },
-  options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
-  common: {
-    from: 'src/config/schema.ts',
-    make: () => tableOf(SETTINGS.filter(({ path }) => COMMON.includes(path))),
-  },
-  settings: { from: 'src/config/schema.ts', make: settings },
-  destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
-  signing: { from: '"about" of the providers', make: signing },
-  request: { from: 'src/routes/options.ts', make: requestOptions },
-  commands: { from: 'src/cli', make: () => commands },
-  editors: {
-    from: 'src/page/editors.ts',
-    make: page =>
-      editors(page)
-        .map(([name, text]) => `- **${name}**${page.includes('zh-CN') ? '：' : ': '}${text}`)
-        .join('\n'),
-  },
-  typora: { from: 'src/page/editors.ts', make: page => editors(page)[0][1] },
-  obsidian: { from: 'src/page/editors.ts', make: page => editors(page)[1][1] },
-  vscode: { from: 'src/page/editors.ts', make: page => editors(page)[2][1] },
-  github: { from: 'src/page/examples.ts', make: () => jobFor('github') },
-  gitlab: { from: 'src/page/examples.ts', make: () => jobFor('gitlab') },
-  plugin: { from: 'docs/examples', make: () => exampleFile('index.js') },
+  matrix,
+  check: page => checkOf(providerOf(page)),
+  options: page => optionsOf(providerOf(page)),
+  common: () => tableOf(SETTINGS.filter(({ path }) => COMMON.includes(path))),
+  settings,
+  destination: () => options(destinationSchema),
+  signing,
+  request: requestOptions,
+  commands: () => commands,
+  editors: page =>
+    editors(page)
+      .map(([name, text]) => `- **${name}**${page.includes('zh-CN') ? '：' : ': '}${text}`)
+      .join('\n'),
+  typora: page => editors(page)[0][1],
+  obsidian: page => editors(page)[1][1],
+  vscode: page => editors(page)[2][1],
+  github: () => jobFor('github'),
+  gitlab: () => jobFor('gitlab'),
+  plugin: () => exampleFile('index.js'),
 }
 
 /** What the page of a server with a key shows. */
@@ -276,8 +270,7 @@ function newPage(type) {
 function fill(path, text) {
   return text.replace(
     /<!-- generated: (\w+).*-->\n[\s\S]*?<!-- \/generated -->/g,
-    (_, name) =>
-      `<!-- generated: ${name}, from ${PARTS[name].from}, by "npm run generate" -->\n\n${PARTS[name].make(path)}\n\n<!-- /generated -->`,
+    (_, name) => `<!-- generated: ${name} -->\n\n${PARTS[name](path)}\n\n<!-- /generated -->`,
   )
 }
 

@@ -68,7 +68,7 @@ describe('every provider', () => {
 
     it('has a page in docs/destinations with an example and its options', () => {
       expect(Object.keys(examplesOf(type))).not.toHaveLength(0)
-      expect(read(`docs/destinations/${type}.md`)).toContain('<!-- generated: options, ')
+      expect(read(`docs/destinations/${type}.md`)).toContain('<!-- generated: options -->')
     })
   })
 })
