@@ -28,13 +28,20 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
 }
 
 const IMAGE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
-const OTHER_MEDIA = /^\.(?:mp4|m4v|mov|webm|mkv|avi|mp3|m4a|ogg|opus|wav|flac|pdf|zip|gz|7z|docx|xlsx|pptx)$/i
+const OTHERS_THAN_PAGES = new RegExp(
+  `^\\.(?:${[
+    'psd|svgz|heics|mp4|m4v|mov|webm|mkv|avi|wmv|flv|mp3|m4a|aac|aiff?|og[agv]|opus|wav|flac|woff2?|ttf|otf',
+    'pdf|epub|docx?|xlsx?|pptx?|od[tsp]|zip|gz|tgz|bz2|xz|zst|tar|7z|rar|jar|apk|ipa|dmg|iso|exe|msi|deb|rpm',
+  ].join('|')})$`,
+  'i',
+)
 
 /** Whether an extension, with its dot, is that of an image. */
 export const isImageExtension = (extension: string) => IMAGE.test(extension)
 
 /** Whether it is that of an image, or of another file that is never a web page. */
-export const isMediaExtension = (extension: string) => IMAGE.test(extension) || OTHER_MEDIA.test(extension)
+export const isMediaExtension = (extension: string) =>
+  IMAGE.test(extension) || OTHERS_THAN_PAGES.test(extension)
 
 /** Why a stored file with the extension of an image is not an image. Undefined for all others. */
 export function findImageFault(

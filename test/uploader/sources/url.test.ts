@@ -92,6 +92,8 @@ describe('openUrl', () => {
   it.each([
     ['x.png', 'text/html', false],
     ['x.pdf', 'text/html', false],
+    ['x.tar', 'text/html', false],
+    ['x.EXE', 'text/html', false],
     ['x.html', 'text/html', true],
     ['x', 'text/html', true],
     ['x.png', 'text/plain', true],
