@@ -77,6 +77,7 @@ export async function readDestinations(
   plugins: Plugins = NO_PLUGINS,
 ): Promise<DestinationConfig[]> {
   const read: DestinationConfig[] = []
+  const seen = new Set<string>()
   for (const [id, configurations] of entriesOf(providers)) {
     const provider = plugins.providers.get(id) ?? (await loadProvider(id))
     if (!provider) {
@@ -86,12 +87,12 @@ export async function readDestinations(
     }
     for (const [name, raw] of entriesOf(configurations)) {
       const path = `providers.${id}.${name}`
-      if (read.some(one => one.type === provider.type && one.name === name)) {
+      if (seen.has(`${provider.type}/${name}`))
         report(
           path,
           `is configured twice, under "${provider.type}" and under an alias of it. Remove one of them`,
         )
-      }
+      seen.add(`${provider.type}/${name}`)
       const plugin = plugins.origins.get(provider.type)
       try {
         const one = readDestination(provider, name, raw, resolvePath, (inner, message) =>
