@@ -3,7 +3,7 @@ import { type ErrorCode, UploadError } from '../errors.ts'
 import { Problem } from '../problem.ts'
 import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
 import { decodeHeader, excerpt } from './excerpt.ts'
-import { endpointOf, exchange, type RawReply } from './exchange.ts'
+import { exchange, type RawReply } from './exchange.ts'
 import { type ConnectionAdvice, connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
 
 export interface HttpRequest {
@@ -87,11 +87,10 @@ async function sendOnce(
   }
   signal.throwIfAborted()
   const body = typeof content === 'string' ? Buffer.from(content) : content
-  const path = url.pathname + url.search
-  const headers = headersOf(request, url)
+  const headers = headersOf(request)
   try {
     const way = await agents.get(url)
-    return await exchange({ ...endpointOf(url), way, method, path, headers, body, maxReplyBytes }, signal)
+    return await exchange({ url, way, method, headers, body, maxReplyBytes }, signal)
   } catch (error) {
     signal.throwIfAborted()
     // An UploadError comes from the body or a proxy, anything else from the connection.
@@ -101,18 +100,11 @@ async function sendOnce(
 }
 
 /** Makes header names lower-case, because callers may write them in any case. */
-function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): Record<string, string> {
+function headersOf({ method, headers = {}, body }: HttpRequest): Record<string, string> {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   const length = typeof body === 'object' && 'size' in body ? body.size : Buffer.byteLength(body ?? '')
   const isMeasured = body !== undefined || !WITHOUT_BODY.has(method)
-  return {
-    host,
-    accept: '*/*',
-    'accept-encoding': 'identity',
-    'user-agent': 'upload-server',
-    ...(isMeasured && { 'content-length': String(length) }),
-    ...Object.fromEntries(given),
-  }
+  return { ...(isMeasured && { 'content-length': String(length) }), ...Object.fromEntries(given) }
 }
 
 /** Minimum length of a credential that is masked. Schemes and their parameters have shorter names. */

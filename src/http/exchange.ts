@@ -18,19 +18,12 @@ import { explainReach, ownRefusal } from './proxy/failure.ts'
 export const MAX_REPLY_BYTES = 1024 * 1024
 
 export interface Exchange {
-  /** `https:` or `http:`. */
-  readonly protocol: string
-  /** An IPv6 address has no brackets here. */
-  readonly hostname: string
-  /** Empty: that of the protocol. */
-  readonly port: string
+  readonly url: URL
   /** Unix socket to connect to instead of host and port. */
   readonly socketPath?: string | undefined
   readonly way: HttpWay
   readonly method: string
-  /** Path and query. */
-  readonly path: string
-  /** All of them, `host` and `content-length` included. */
+  /** By lower-case names, with `content-length`. Those that every request has are added. */
   readonly headers: Readonly<Record<string, string>>
   /** No text: Node sends headers in the encoding of the text behind them, and they are Latin-1. */
   readonly body: Buffer | Body | undefined
@@ -51,6 +44,8 @@ export interface RawReply {
   readonly bytes: Buffer
 }
 
+const COMMON_HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'upload-server' }
+
 /**
  * Sends one request and reads its response; no redirect is followed. It goes by node:http, since node-fetch alone takes four
  * times as long as a whole put of 100 KB to S3.
@@ -58,18 +53,23 @@ export interface RawReply {
  * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`; ProxyFailure
  */
 export function exchange(
-  { way, headers, path, body, maxReplyBytes = MAX_REPLY_BYTES, maxReplyMs, ...options }: Exchange,
+  { url, way, headers, body, maxReplyBytes = MAX_REPLY_BYTES, maxReplyMs, ...options }: Exchange,
   signal: AbortSignal,
 ): Promise<RawReply> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
-    const send = options.protocol === 'https:' ? httpsRequest : httpRequest
+    const { protocol, host, hostname, port, pathname, search } = url
+    const send = protocol === 'https:' ? httpsRequest : httpRequest
     const { agent, forwarder } = way
+    const all = { host, ...COMMON_HEADERS, ...headers, ...(forwarder && loginHeaders(forwarder)) }
     const request = send({
       ...options,
+      protocol,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port,
       agent,
-      path: forwarder ? `http://${headers['host']}${path}` : path,
-      headers: Object.entries({ ...headers, ...(forwarder && loginHeaders(forwarder)) }).flat(),
+      path: forwarder ? `http://${host}${pathname}${search}` : pathname + search,
+      headers: Object.entries(all).flat(),
     })
     const chunks = body === undefined || Buffer.isBuffer(body) ? undefined : body.read(signal)
     const stopListening = onAbort(signal, () => fail(signal.reason))
@@ -96,7 +96,7 @@ export function exchange(
     ): Promise<RawReply> {
       const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
       const isPlain = encoding === 'identity' || received.length === 0
-      const bytes = isPlain ? received : await decompress(received, encoding, options.hostname, maxReplyBytes)
+      const bytes = isPlain ? received : await decompress(received, encoding, url.hostname, maxReplyBytes)
       return { status, headers, text: bytes.toString('utf8').replace(/^\uFEFF/, ''), isCut, bytes }
     }
 
@@ -188,15 +188,6 @@ async function sendChunks(
   }
   if (left !== 0) throw wrongSize()
   request.end()
-}
-
-/** Where a URL leads, as an exchange wants it. */
-export function endpointOf({
-  protocol,
-  hostname,
-  port,
-}: URL): Pick<Exchange, 'protocol' | 'hostname' | 'port'> {
-  return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port }
 }
 
 /** The user name and the password of a URL, as the header for it (RFC 7617). */

@@ -193,7 +193,7 @@ async function get(
   outgoing: Outgoing | undefined,
   signal: AbortSignal,
 ): Promise<RawReply> {
-  const [{ createHttpAgents }, { basicAuthorization, endpointOf, exchange }] = await Promise.all([
+  const [{ createHttpAgents }, { basicAuthorization, exchange }] = await Promise.all([
     import('../http/agents.ts'),
     import('../http/exchange.ts'),
   ])
@@ -201,13 +201,12 @@ async function get(
   const authorization = basicAuthorization(url)
   try {
     const request = {
-      ...endpointOf(url),
+      url,
       // The agents open connections by host and port.
       way: socketPath === undefined ? await agents.get(url) : { agent: new Agent() },
       socketPath,
       method: 'GET',
-      path: url.pathname + url.search,
-      headers: { host: url.host, ...(authorization && { authorization }) },
+      headers: { ...(authorization && { authorization }) },
       body: undefined,
       maxReplyBytes: 4096,
     }

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { readResponse } from '../../src/client/api/response.ts'
 import { FORMATS } from '../../src/client/reports/format.ts'
 import { createHttpAgents } from '../../src/http/agents.ts'
-import { endpointOf, exchange } from '../../src/http/exchange.ts'
+import { exchange } from '../../src/http/exchange.ts'
 import { formatLink } from '../../src/page/links.ts'
 import { oneLine, toJson } from '../../src/safe-text.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
@@ -211,8 +211,8 @@ describe('a server that is sent to', () => {
       response.on('close', () => clearInterval(timer))
     })
     const agents = createHttpAgents({ idleTimeoutMs: 0 })
-    const where = { ...endpointOf(new URL(url)), path: '/', way: await agents.get(new URL(url)) }
-    const request = { ...where, method: 'GET', headers: { host: 'x' }, body: undefined, maxReplyMs: 300 }
+    const where = { url: new URL(url), way: await agents.get(new URL(url)) }
+    const request = { ...where, method: 'GET', headers: {}, body: undefined, maxReplyMs: 300 }
     const reply = await exchange(request, new AbortController().signal)
     expect(() => readResponse(reply, 1, 'it')).toThrow('or takes longer than 60 s')
   })

@@ -1,7 +1,7 @@
 import { type ErrorCode, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
-import { basicAuthorization, endpointOf, exchange, type RawReply } from '../../http/exchange.ts'
+import { basicAuthorization, exchange, type RawReply } from '../../http/exchange.ts'
 import type { TypedBody } from '../../http/form-body.ts'
 import {
   connectionProblem,
@@ -101,19 +101,14 @@ export function openConnection(
     signal: AbortSignal,
   ): Promise<RawReply> {
     const all = {
-      host,
-      accept: '*/*',
-      'accept-encoding': 'identity',
-      'user-agent': 'upload-server',
       ...(login && { authorization: login }),
       ...(body && { 'content-type': body.contentType }),
       'content-length': String(body?.size ?? 0),
       ...headers,
       ...credentialsOf(token),
     }
-    const where = { ...endpointOf(url), path: url.pathname + url.search, way: await agents.get(url) }
-    const what = { method: 'POST', headers: all, body, ...REPLY_LIMITS }
-    return exchange({ ...where, ...what }, signal)
+    const way = await agents.get(url)
+    return exchange({ url, way, method: 'POST', headers: all, body, ...REPLY_LIMITS }, signal)
   }
 
   function credentialsOf(token: string | undefined): Record<string, string> {
