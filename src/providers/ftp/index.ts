@@ -3,8 +3,8 @@ import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
 import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
-import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { cleanFolder, hostName, remoteFolder } from '../shared/remote-path.ts'
+import { joinUrl } from '../shared/public-url.ts'
+import { cleanFolder, hostName, serverFolderOptions } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
 import { createExplain, type Explain } from './explain.ts'
 import { createFtpFiles } from './files.ts'
@@ -26,18 +26,7 @@ const config = z.object({
     ),
   username: z.string().min(1).describe('User name to log in with.'),
   password: secret().describe('Password of the user.'),
-  directory: remoteFolder()
-    .default('')
-    .describe(
-      'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
-    ),
-  urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
-  atomic: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Upload to a temporary name with a leading dot and rename it, so that no partial file is ever visible.',
-    ),
+  ...serverFolderOptions,
   connections: z
     .int()
     .min(1)

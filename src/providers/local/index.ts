@@ -15,6 +15,7 @@ import { checkKey } from '../shared/check-key.ts'
 import { explain } from '../shared/explain.ts'
 import { HASHED_NAME } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { fileMode, folderMode, modeOf } from '../shared/remote-path.ts'
 import { explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
@@ -42,17 +43,10 @@ const config = z.object({
     .describe(
       'Write files durably (fsync) before the server responds, so that they survive a power failure.',
     ),
-  fileMode: z
-    .string()
-    .regex(
-      /^0?[67][0-7]{2}$/,
-      'must be an octal mode with read and write permission for the owner, such as "0644"',
-    )
+  fileMode: fileMode()
     .default('0644')
     .describe('Permissions of stored files. Octal; independent of the umask.'),
-  directoryMode: z
-    .string()
-    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
+  directoryMode: folderMode()
     .default('0755')
     .describe('Permissions of created folders. Octal; independent of the umask.'),
 })
@@ -89,8 +83,6 @@ export const local = defineProvider({
   picgo: ({ all }) => ({ ...all, keyTemplate: HASHED_NAME }),
 })
 
-const modeOf = (octal: string) => Number.parseInt(octal, 8)
-
 /** Returns `place` by the real path of the folder, which need not exist. */
 async function placeOf(directory: string): Promise<string> {
   const real = (await realOf(directory)).split(sep).join('/')
@@ -121,7 +113,6 @@ function openFolder(
     work => folders.make(spoolPath, ({ path }) => work(path), 0o700),
     `The disk with ${folder}`,
   )
-  const fileMode = modeOf(options.fileMode)
   const isOwn = createOwnCheckIn(directory, ownPaths)
   const write = createWriter({
     spool,
@@ -129,7 +120,7 @@ function openFolder(
     admit: async path => {
       if (await isOwn(path)) throw belongsToServer(basename(path))
     },
-    fileMode,
+    fileMode: modeOf(options.fileMode),
     durable,
   })
   const cleanup = sweepSpool(spoolPath).catch(error =>

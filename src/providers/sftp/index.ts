@@ -5,8 +5,15 @@ import { Problem } from '../../problem.ts'
 import { type Context, defineProvider, type OpenTarget } from '../contract.ts'
 import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
-import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { cleanFolder, hostName, remoteFolder } from '../shared/remote-path.ts'
+import { joinUrl } from '../shared/public-url.ts'
+import {
+  cleanFolder,
+  fileMode,
+  folderMode,
+  hostName,
+  modeOf,
+  serverFolderOptions,
+} from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
 import { explainStatus } from './explain.ts'
 import { createSftpFiles } from './files.ts'
@@ -37,29 +44,9 @@ const config = z.object({
     .describe(
       'Fingerprint of the host key, or a list of them, as "ssh-keygen -lf" prints them. Default: trust the host key in known_hosts, or else the one seen first.',
     ),
-  directory: remoteFolder()
-    .default('')
-    .describe(
-      'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
-    ),
-  urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
-  atomic: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Upload to a temporary name with a leading dot and rename it, so that no partial file is ever visible.',
-    ),
-  fileMode: z
-    .string()
-    .regex(
-      /^0?[67][0-7]{2}$/,
-      'must be an octal mode with read and write permission for the owner, such as "0644"',
-    )
-    .optional()
-    .describe('Permissions of stored files. Octal. Default: set by the server.'),
-  directoryMode: z
-    .string()
-    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
+  ...serverFolderOptions,
+  fileMode: fileMode().optional().describe('Permissions of stored files. Octal. Default: set by the server.'),
+  directoryMode: folderMode()
     .optional()
     .describe('Permissions of created folders. Octal. Default: set by the server.'),
 })
@@ -108,8 +95,8 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
   )
   const settings = {
     server,
-    fileMode: parseMode(options.fileMode),
-    directoryMode: parseMode(options.directoryMode),
+    fileMode: options.fileMode === undefined ? undefined : modeOf(options.fileMode),
+    directoryMode: options.directoryMode === undefined ? undefined : modeOf(options.directoryMode),
   }
   const use: UseFiles = async (work, signal) => {
     let session: SftpSession | undefined
@@ -147,8 +134,4 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
       return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
     },
   }
-}
-
-function parseMode(mode: string | undefined): number | undefined {
-  return mode === undefined ? undefined : Number.parseInt(mode, 8)
 }

@@ -105,22 +105,15 @@ export function createConnection(
 ): SftpConnection {
   const closing = new AbortController()
   let current: Promise<SftpSession> | undefined
-
-  async function make(): Promise<SftpSession> {
-    const forget = () => {
-      current = undefined
-    }
-    try {
-      return await open(forget, closing.signal)
-    } catch (error) {
-      forget()
-      throw error
-    }
+  const forget = () => {
+    current = undefined
   }
-
   return {
     get() {
-      current ??= make()
+      current ??= open(forget, closing.signal).catch(error => {
+        forget()
+        throw error
+      })
       return current
     },
     close() {

@@ -1,6 +1,7 @@
 import { isPossibleHost } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem } from '../../problem.ts'
+import { urlPrefix } from './public-url.ts'
 
 /** Option for a hostname or an IP address. */
 export function hostName() {
@@ -11,12 +12,39 @@ export function hostName() {
     .refine(isPossibleHost, 'is not a valid hostname')
 }
 
-/** Option for a folder on a server. */
-export function remoteFolder() {
-  return z
+/** Options of a server with folders that a web server serves. Spread them into the provider's `config`. */
+export const serverFolderOptions = {
+  directory: z
     .string()
     .regex(/^(?!~)[^\u0000-\u001f]*$/, 'must not start with "~". Relative paths start in the login folder')
+    .default('')
+    .describe(
+      'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
+    ),
+  urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
+  atomic: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Upload to a temporary name with a leading dot and rename it, so that no partial file is ever visible.',
+    ),
 }
+
+/** Options for permissions of files and of folders, octal. `modeOf` reads them. */
+export const fileMode = () =>
+  z
+    .string()
+    .regex(
+      /^0?[67][0-7]{2}$/,
+      'must be an octal mode with read and write permission for the owner, such as "0644"',
+    )
+export const folderMode = () =>
+  z
+    .string()
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
+
+/** Returns permissions as a number. */
+export const modeOf = (octal: string) => Number.parseInt(octal, 8)
 
 /** Option for a folder below another one, such as `img/blog`. */
 export function plainFolder() {

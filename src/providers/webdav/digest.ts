@@ -59,62 +59,39 @@ export function chooseDigest(
       const fits = scheme === 'digest' && wanted?.toUpperCase() === algorithm && parameters.has('nonce')
       if (!fits || (qops && !qops.includes('auth'))) continue
       const hash = (text: string) => createHash(hashName).update(text).digest('hex')
-      const variant = { hash, cnonce, hasQop: qops !== undefined, isSession: Boolean(isSession) }
-      return createDigest(parameters, variant, username, password)
+      const [realm, nonce] = [parameters.get('realm') ?? '', parameters.get('nonce') ?? '']
+      const opaque = parameters.get('opaque')
+      const isHashed = parameters.get('userhash')?.toLowerCase() === 'true'
+      const login = hash(`${username}:${realm}:${password}`)
+      const secret = isSession ? hash(`${login}:${nonce}:${cnonce}`) : login
+      let uses = 0
+      return {
+        nonce,
+        isStale: parameters.get('stale')?.toLowerCase() === 'true',
+        get uses() {
+          return uses
+        },
+        answer(method, target) {
+          const nc = (++uses).toString(16).padStart(8, '0')
+          // As in RFC 2069, requests have no nonce count if the server offers no "qop".
+          const between = qops ? `${nonce}:${nc}:${cnonce}:auth` : nonce
+          return `Digest ${[
+            `username=${quote(isHashed ? hash(`${username}:${realm}`) : username)}`,
+            `realm=${quote(realm)}`,
+            `nonce=${quote(nonce)}`,
+            `uri=${quote(target)}`,
+            `response="${hash(`${secret}:${between}:${hash(`${method}:${target}`)}`)}"`,
+            ...(parameters.has('algorithm') ? [`algorithm=${parameters.get('algorithm')}`] : []),
+            ...(opaque === undefined ? [] : [`opaque=${quote(opaque)}`]),
+            ...(qops || isSession ? [`cnonce="${cnonce}"`] : []),
+            ...(qops ? ['qop=auth', `nc=${nc}`] : []),
+            ...(isHashed ? ['userhash=true'] : []),
+          ].join(', ')}`
+        },
+      }
     }
   }
   return undefined
-}
-
-interface Variant {
-  hash(text: string): string
-  readonly cnonce: string
-  /** If false, as in RFC 2069, requests have no nonce count. */
-  readonly hasQop: boolean
-  readonly isSession: boolean
-}
-
-function createDigest(
-  parameters: ReadonlyMap<string, string>,
-  { hash, cnonce, hasQop, isSession }: Variant,
-  username: string,
-  password: string,
-): DigestChallenge {
-  const [realm, nonce] = [parameters.get('realm') ?? '', parameters.get('nonce') ?? '']
-  const opaque = parameters.get('opaque')
-  const isHashed = parameters.get('userhash')?.toLowerCase() === 'true'
-  const login = hash(`${username}:${realm}:${password}`)
-  const secret = isSession ? hash(`${login}:${nonce}:${cnonce}`) : login
-  let count = 0
-
-  function answer(method: string, target: string): string {
-    count++
-    const nc = count.toString(16).padStart(8, '0')
-    const request = hash(`${method}:${target}`)
-    const between = hasQop ? `${nonce}:${nc}:${cnonce}:auth` : nonce
-    return `Digest ${[
-      `username=${quote(isHashed ? hash(`${username}:${realm}`) : username)}`,
-      `realm=${quote(realm)}`,
-      `nonce=${quote(nonce)}`,
-      `uri=${quote(target)}`,
-      `response="${hash(`${secret}:${between}:${request}`)}"`,
-      ...(parameters.has('algorithm') ? [`algorithm=${parameters.get('algorithm')}`] : []),
-      ...(opaque === undefined ? [] : [`opaque=${quote(opaque)}`]),
-      ...(hasQop || isSession ? [`cnonce="${cnonce}"`] : []),
-      ...(hasQop ? ['qop=auth', `nc=${nc}`] : []),
-      ...(isHashed ? ['userhash=true'] : []),
-    ].join(', ')}`
-  }
-
-  const isStale = parameters.get('stale')?.toLowerCase() === 'true'
-  return {
-    nonce,
-    isStale,
-    get uses() {
-      return count
-    },
-    answer,
-  }
 }
 
 /** Quotes text for a header. Node sends headers as Latin-1, so each byte of the UTF-8 text, which is hashed, becomes a character. */

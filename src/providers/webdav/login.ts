@@ -27,38 +27,17 @@ export interface WebDavLogin {
 }
 
 export function createLogin(credentials: WebDavCredentials | undefined): WebDavLogin {
-  if (credentials === undefined) return createAnonymous()
-  return credentials.authType === 'digest' ? createDigestLogin(credentials) : createBasicLogin(credentials)
-}
-
-function createAnonymous(): WebDavLogin {
-  return {
-    isUnknown: false,
-    authorize: () => undefined,
-    handleChallenges: () => false,
-    explain: () => ['it requires a login', 'Set "username" and "password".'],
-  }
-}
-
-function createBasicLogin({ username, password }: WebDavCredentials): WebDavLogin {
-  const value = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-  return {
-    isUnknown: false,
-    authorize: () => value,
-    handleChallenges: () => false,
-    explain: challenges => explainRefusal(challenges, 'basic'),
-  }
-}
-
-function createDigestLogin(credentials: WebDavCredentials): WebDavLogin {
+  const { username, password, authType } = credentials ?? {}
+  const basic = authType === 'basic' && Buffer.from(`${username}:${password}`).toString('base64')
   let challenge: DigestChallenge | undefined
 
   return {
     get isUnknown() {
-      return challenge === undefined
+      return authType === 'digest' && challenge === undefined
     },
-    authorize: (method, target) => challenge?.answer(method, target),
+    authorize: (method, target) => (basic ? `Basic ${basic}` : challenge?.answer(method, target)),
     handleChallenges(header, sent) {
+      if (credentials === undefined || basic) return false
       const next = chooseDigest(parseChallenges(header), credentials)
       if (next === undefined) return false
       // A server may reject a used nonce without `stale`, or another request has got a new nonce.
@@ -67,14 +46,13 @@ function createDigestLogin(credentials: WebDavCredentials): WebDavLogin {
       challenge = next
       return sent === undefined || next.isStale || isOld
     },
-    explain: challenges => explainRefusal(challenges, 'digest'),
+    explain(challenges) {
+      if (authType === undefined) return ['it requires a login', 'Set "username" and "password".']
+      const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
+      const other = authType === 'basic' ? 'digest' : 'basic'
+      return offered.includes(other) && !offered.includes(authType)
+        ? ['it requires another authentication scheme', `Set "authType" to "${other}".`]
+        : ['it rejected the login', 'Check "username" and "password".']
+    },
   }
-}
-
-function explainRefusal(challenges: string, authType: string): Reason {
-  const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
-  const other = authType === 'basic' ? 'digest' : 'basic'
-  if (offered.includes(other) && !offered.includes(authType))
-    return ['it requires another authentication scheme', `Set "authType" to "${other}".`]
-  return ['it rejected the login', 'Check "username" and "password".']
 }
