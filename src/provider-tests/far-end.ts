@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { expect } from 'vitest'
 import { messageOf, UploadError } from '../errors.ts'
 import type { Target, UploadObject } from '../providers/contract.ts'
+import { startBreakingProxy } from './cut-proxy.ts'
 import { isRetried } from './expect.ts'
 import { listen } from './listen.ts'
 import type { FarEnd } from './setup.ts'
@@ -106,38 +107,16 @@ async function closedPort(): Promise<number> {
 }
 
 async function startStepProxy(targetPort: number) {
-  const sockets = new Set<Socket>()
-  let [step, failing, how] = [0, 0, 'resets']
-  const isTime = () => step++ === failing
-  const server = createServer({ noDelay: true }, client => {
-    const upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-    }
-    const fail = () => {
-      upstream.resetAndDestroy()
-      if (how === 'resets') client.resetAndDestroy()
-      else client.end()
-    }
-    if (isTime()) return fail()
-    client.on('data', data => upstream.write(data))
-    upstream.on('data', data => (isTime() ? fail() : client.write(data)))
-    client.on('end', () => upstream.end())
-    upstream.on('end', () => client.end())
-  })
+  let [step, failing, how]: [number, number, 'resets' | 'closes'] = [0, 0, 'resets']
+  const proxy = await startBreakingProxy(targetPort, from =>
+    from !== 'client' && step++ === failing ? how : undefined,
+  )
   return {
-    port: await listen(server),
+    ...proxy,
     /** Resets the step counter. The step after so many steps fails. */
     failAt(count: number, way: 'resets' | 'closes') {
-      step = 0
-      failing = count
-      how = way
+      ;[step, failing, how] = [0, count, way]
     },
     hasFailed: () => step > failing,
-    close() {
-      server.close()
-      for (const socket of sockets) socket.destroy()
-    },
   }
 }
