@@ -153,20 +153,6 @@ describe('ftp at ProFTPD', () => {
 
   const read = (key: string) => readFile(join(server.directory, key))
 
-  it('writes under a temporary name in the same folder, and renames at the end', async () => {
-    await target.put(objectOf('a/b.bin', Buffer.from('before')), never())
-    const seen: string[][] = []
-    async function* halves() {
-      yield Buffer.alloc(MIB, 7)
-      seen.push((await readdir(join(server.directory, 'a'))).sort())
-      yield Buffer.alloc(MIB, 7)
-    }
-    await target.put({ ...objectOf('a/b.bin', Buffer.alloc(2 * MIB, 7)), read: halves }, never())
-    expect(seen).toEqual([[expect.stringMatching(/^\.upload-server-[0-9a-f]{16}$/), 'b.bin']])
-    expect(await listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
-    expect((await read('a/b.bin')).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
-  })
-
   it('opens no more connections than it may, and none before the first put', async () => {
     const proxy = await startFtpProxy(server)
     onTestFinished(() => proxy.close())
@@ -211,34 +197,6 @@ describe('ftp at ProFTPD', () => {
       expect((await read(key)).toString()).toBe(key)
       expect(await target.exists?.(key, never())).toBe(true)
     }
-  })
-
-  it.each(['a\r\nDELE b.bin', 'a\nb', '..', '../a', 'a//b', '', '.ftpaccess', 'a\\b', 'x\ud800'])(
-    'refuses the key %j',
-    async key => {
-      await target.put(objectOf('b.bin', Buffer.of(1)), never())
-      for (const work of [
-        async () => target.put(objectOf(key, Buffer.of(1)), never()),
-        async () => target.exists?.(key, never()),
-        async () => target.remove?.(key, never()),
-      ]) {
-        const error = await failureOf(work())
-        expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-      }
-      expect(await listFiles(server.directory)).toEqual(['b.bin'])
-    },
-  )
-
-  it('makes a folder again that somebody has removed', async () => {
-    await target.put(objectOf('x/y/a.bin', Buffer.of(1)), never())
-    await rm(join(server.directory, 'x'), { recursive: true })
-    await target.put(objectOf('x/y/b.bin', Buffer.of(1)), never())
-    expect(await listFiles(server.directory)).toEqual(['x', 'x/y', 'x/y/b.bin'])
-  })
-
-  it('makes a folder once for many puts at once', async () => {
-    await Promise.all([1, 2, 3, 4].map(i => target.put(objectOf(`x/y/z/${i}`, Buffer.of(i)), never())))
-    expect(await readdir(join(server.directory, 'x/y/z'))).toHaveLength(4)
   })
 
   it.each([

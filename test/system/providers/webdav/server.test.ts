@@ -1,17 +1,15 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Fault, startFaultProxy } from '../../../../src/provider-tests/fault-proxy.ts'
+import { startFaultProxy } from '../../../../src/provider-tests/fault-proxy.ts'
 import type { Target } from '../../../../src/providers/contract.ts'
 import { webdav } from '../../../../src/providers/webdav/index.ts'
 import { makeDirectory } from '../../../helpers/directory.ts'
 import { failureOf } from '../../../helpers/failure-of.ts'
-import { upload } from '../../../helpers/form.ts'
 import { fetchPublic, openHost } from '../../../helpers/http-exchange.ts'
 import { mountSmall } from '../../../helpers/mount-small.ts'
 import { hasAll, needs, needsAll } from '../../../helpers/needs.ts'
 import { objectOf } from '../../../helpers/provider-contract.ts'
-import { startApp } from '../../../helpers/start-app.ts'
 import { APACHE_NEEDS, startApacheDav } from '../../../servers/apache-dav.ts'
 import type { DavServer } from '../../../servers/dav-server.ts'
 import { NGINX_DAV_NEEDS, startNginxDav } from '../../../servers/nginx-dav.ts'
@@ -55,16 +53,6 @@ describe.each([
   })
   afterAll(() => server?.close())
 
-  it('makes folders, also again when they have gone meanwhile', async () => {
-    const target = await open(server, { directory: '/a/b/' })
-    await put(target, 'c/d/1.txt')
-    await rm(join(server.directory, 'a'), { recursive: true })
-    const stored = await put(target, 'c/d/2.txt')
-    expect(stored.url).toBe(`${server.url}/a/b/c/d/2.txt`)
-    expect((await fetchPublic(stored)).toString()).toBe('bytes of c/d/2.txt')
-    await expect.poll(() => filesOf(server)).toEqual(['a/b/c/d/2.txt'])
-  })
-
   it('stores in a folder that somebody else has made', async () => {
     await put(await open(server), 'theirs/1.txt')
     await put(await open(server), 'theirs/2.txt')
@@ -92,12 +80,6 @@ describe.each([
     await put(target, 'a.txt/b.txt')
   })
 
-  it('leaves nothing behind when it is checked', async () => {
-    const target = await open(server, { directory: 'x' })
-    await target.check?.(never())
-    await expect.poll(() => filesOf(server)).toEqual([])
-  })
-
   it('refuses a wrong password in the midst of a large file, at once and once', async () => {
     const target = await open(server, { password: 'wrong' })
     const error = await failureOf(target.put(objectOf('large.bin', Buffer.alloc(32 * MIB)), never()))
@@ -113,20 +95,6 @@ describe.each([
     expect((await failureOf(put(target, 'a.txt'))).message).toContain('Set "username" and "password"')
   })
 
-  it('removes the temporary file later when it cannot at once', async () => {
-    let isBroken = true
-    const proxy = await startFaultProxy(server.port, ({ line }) =>
-      isBroken && /^(MOVE|DELETE)/.test(line) ? { status: 503 } : undefined,
-    )
-    onTestFinished(proxy.close)
-    const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
-    expect(await failureOf(put(target, 'a.txt'))).toMatchObject({ retryable: true })
-    expect(await filesOf(server)).toEqual([expect.stringContaining('.upload-server-')])
-    isBroken = false
-    await put(target, 'b.txt')
-    await expect.poll(() => filesOf(server)).toEqual(['b.txt'])
-  })
-
   it('says that a redirect is none of its answers', async () => {
     const proxy = await startFaultProxy(server.port, () => ({
       status: 301,
@@ -136,21 +104,6 @@ describe.each([
     const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
     const { message } = await failureOf(put(target, 'x/a.txt'))
     expect(message).toContain('(a redirect): redirect to dav.example.com/dav/. Use the final URL.')
-  })
-
-  it('waits for no answer that does not come, and keeps no connection', async () => {
-    const proxy = await startFaultProxy(server.port, ({ line }) =>
-      line.startsWith('PUT') ? 'silence' : undefined,
-    )
-    onTestFinished(proxy.close)
-    const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
-    const controller = new AbortController()
-    const putting = target.put(objectOf('x/a.txt', Buffer.alloc(10)), controller.signal)
-    await expect.poll(() => proxy.seen.join()).toContain('PUT')
-    controller.abort(new Error('enough'))
-    await expect(putting).rejects.toThrow('enough')
-    await target.close?.()
-    await expect.poll(() => proxy.countConnections()).toBe(0)
   })
 })
 
@@ -206,26 +159,6 @@ describe('what only one of them does', () => {
     const error = await failureOf(put(strict, 'x/a.txt'))
     expect(error).toMatchObject({ retryable: false })
     expect(error.message).toContain('Set "caFile"')
-  })
-
-  it('Apache: a storm of 503 and a reset pass, and the upload arrives', async context => {
-    needsAll(context, APACHE_NEEDS)
-    const server = await startApacheDav('Digest')
-    onTestFinished(server.close)
-    const faults: Fault[] = [{ status: 503, headers: { 'retry-after': '0' } }, 'reset']
-    const proxy = await startFaultProxy(server.port, ({ line }) =>
-      line.startsWith('PUT') ? faults.shift() : undefined,
-    )
-    onTestFinished(proxy.close)
-    const { username, password, url: urlPrefix } = server
-    const url = `http://127.0.0.1:${proxy.port}/dav`
-    const Default = { url, username, password, authType: 'digest', urlPrefix }
-    const app = await startApp({ config: { default: 'webdav', providers: { webdav: { Default } } } })
-    const { message, result } = await upload(`${app.url}/upload`, { 'storm.txt': 'survived' })
-    expect(message).toBeUndefined()
-    expect((await fetchPublic({ url: result[0] ?? '' })).toString()).toBe('survived')
-    expect(await filesOf(server)).toHaveLength(1)
-    expect(app.rawLog()).not.toContain(password)
   })
 
   it('nginx: a file that is too large for it', async context => {
