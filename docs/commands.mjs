@@ -28,12 +28,6 @@ function describe(
   path,
   { about, aliases = [], arg, flags = {}, examples, notes, exitCodes = {}, commands = [] },
 ) {
-  const words = [
-    'upload-server',
-    path,
-    ...(Object.keys(flags).length > 0 ? ['[options]'] : []),
-    ...(arg ? [arg.spelling] : []),
-  ]
   const also = aliases.length > 0 ? ` Also: ${aliases.map(code).join(', ')}.` : ''
   const below = commands.map(({ name }) => `[${code(`${path} ${name}`)}](#${path}-${name})`)
   const codes = Object.entries(exitCodes).map(([number, meaning]) => `${number} ${meaning}`)
@@ -41,12 +35,11 @@ function describe(
     `### \`${path}\``,
     sentence(about) + also,
     ...(commands.length > 0 ? [`Commands: ${below.join(', ')}.`] : []),
-    block([words.join(' ')]),
     ...table(arg, flags),
     ...sharedOf(flags),
     ...(notes ? [inTable(notes.replaceAll('\n', ' '))] : []),
     ...(codes.length > 0 ? [`Exit codes: ${codes.join(', ')}.`] : []),
-    block(examples.slice(0, 4).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
+    block(examples.slice(0, 3).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
   ].join('\n\n')
 }
 
