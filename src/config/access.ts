@@ -61,7 +61,7 @@ export const authSection = section(
       )
       .default([])
       .describe(
-        "Web origins trusted like local clients: their pages, open in a browser on the server's machine, may upload without an upload key. Their CORS preflights are granted any request header and access to private networks. Other origins may use the server from a browser, too, but with a key.",
+        "Web origins trusted like local clients: in a browser on the server's machine, their pages may upload without an upload key. Pages of other origins need a key.",
       ),
     allowNullOrigin: z
       .boolean()
@@ -111,14 +111,12 @@ export const sourcesSection = section(
           .boolean()
           .default(false)
           .describe(
-            'Disable SSRF protection for all clients: URLs may then lead to private, loopback, link-local and reserved IP addresses. If false, local clients may still use private and loopback addresses.',
+            'Disable SSRF protection for all clients: URLs may then lead to private IP addresses. Local clients may always use private and loopback addresses.',
           ),
         timeout: timeout('30s', 'Timeout of one fetch, including the body.'),
         proxy: proxyAddress()
           .default('none')
-          .describe(
-            'Outbound proxy for fetching remote URLs: a proxy URL, "environment" or "none". The server resolves and checks hostnames first, so a URL cannot reach private addresses through the proxy.',
-          ),
+          .describe('Outbound proxy for fetching remote URLs: a proxy URL, "environment" or "none".'),
       },
       'Remote URLs, fetched by the server.',
     ),

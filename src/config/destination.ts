@@ -25,7 +25,7 @@ export const destinationSchema = z.strictObject({
     .enum(['replace', 'rename', 'error'])
     .optional()
     .describe(
-      'What to do when the object key already exists, left by an earlier upload: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "rename" if the provider can check what exists, or if the key template has at least 8 digits of a hash or a random part, as {sha256-8}, {uuid} and {str-8} do; otherwise "replace".',
+      'What to do when the object key already exists: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "rename" if the provider can check what exists, or if the key template has at least 8 digits of a hash or a random part; otherwise "replace".',
     ),
   dedupe: z
     .boolean()
@@ -55,13 +55,13 @@ export const destinationSchema = z.strictObject({
     .enum(['direct', 'redirect'])
     .default('direct')
     .describe(
-      'Target of links: "direct" links lead to the destination; "redirect" links lead to this server, which redirects to a presigned URL of a private bucket. A presigned URL is generated on each request, so the destination must be able to sign URLs.',
+      'Target of links: the destination ("direct"), or this server, which redirects to a new presigned URL of a private bucket ("redirect").',
     ),
   linkAccess: z
     .enum(['anyone', 'callers'])
     .default('anyone')
     .describe(
-      'Who may open redirect links: "anyone" with the link, or only "callers": clients that may upload to this destination, with their upload key or as local clients.',
+      'Who may open redirect links: "anyone" with the link, or only "callers": clients that may upload to this destination.',
     ),
   fallback: fullDestinationName
     .optional()

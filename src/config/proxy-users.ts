@@ -49,7 +49,7 @@ export const reverseProxy = z
       .array(peer)
       .min(1)
       .describe(
-        'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader. server.trustProxy plays no part here.',
+        'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader.',
       ),
     preset: z
       .enum(keysOf(PRESETS))

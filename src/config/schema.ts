@@ -36,7 +36,7 @@ const hook = z
       .boolean()
       .default(true)
       .describe(
-        'Fail the upload while this hook fails: the response is 424, and the upload stays pending until the hook succeeds. If false, the upload succeeds, and the hook is retried in the background, 8 attempts in all.',
+        'Fail the upload with status 424 while this hook fails. If false, the upload succeeds, and the hook is retried in the background, 8 attempts in all.',
       ),
   })
   .refine(
@@ -80,7 +80,7 @@ export const configSchema = z.strictObject({
         .regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as "660"')
         .optional()
         .describe(
-          'Permissions of the Unix socket, as three octal digits. "660" lets the group of the socket connect, for example a reverse proxy. Default: set by the umask of the server, which usually lets only its own user connect.',
+          'Permissions of the Unix socket, as three octal digits, such as "660" for a reverse proxy in its group. Default: by the umask, usually only the user of this program.',
         ),
       key: secret()
         .optional()
@@ -103,7 +103,7 @@ export const configSchema = z.strictObject({
         )
         .default([])
         .describe(
-          'Additional Host header values with which local clients need no upload key: "name", or "name:port" for one port. The server responds to any other Host as well, but then asks for the key.',
+          'Additional Host header values with which local clients need no upload key: "name", or "name:port" for one port.',
         ),
       trustProxy: z
         .array(trustProxy)
