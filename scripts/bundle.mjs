@@ -23,7 +23,10 @@ const ENTRIES = {
  */
 const PACKAGES = /^(?:zod|commander)(?:\/|$)/
 
-const isOurs = id => id.startsWith('.') || id.startsWith('build/') || isAbsolute(id)
+/** Templates with `</script>` need a function of the bundler, which takes it in. */
+const HELPERS = '@oxc-project/runtime/'
+
+const isOurs = id => ['.', 'build/', HELPERS].some(start => id.startsWith(start)) || isAbsolute(id)
 
 await bundleModules()
 await bundlePage()

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -139,6 +140,17 @@ describe('the server deletes nothing', () => {
     const { url } = await startApp()
     expect((await ask(url, method, target)).status).toBe(status)
   })
+})
+
+it('the build imports only packages that are dependencies', () => {
+  const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(read('package.json'))
+  const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
+  const imports = /(?:^import\b[^"\n;]*|\bimport\()"((?!node:)(?:@[\w-]+\/)?\w[\w.-]*)/gm
+  const found = listFiles('dist', '.js').flatMap(path =>
+    [...read(path).matchAll(imports)].map(([, name = '']) => name),
+  )
+  expect(found).not.toEqual([])
+  expect([...new Set(found)].filter(name => !declared.includes(name) && !isBuiltin(name))).toEqual([])
 })
 
 describe('a bundled package', () => {
