@@ -1,7 +1,10 @@
 import { appendFileSync, closeSync, constants, openSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import type { Entry } from '../client/entries.ts'
 import { toEntry } from '../client/index.ts'
+import { traceViewerOf } from '../client/reports/format.ts'
+import { SUMMARY_BYTES, takeFitting } from '../client/reports/summary.ts'
 import type { Result } from '../client/result.ts'
 import { uploadAll } from '../client/uploads.ts'
 import { messageOf } from '../errors.ts'
@@ -11,6 +14,7 @@ import { oneLine, toMarkdown } from '../safe-text.ts'
 import { readChoice } from '../uploader/destinations.ts'
 import { describeUnreachable } from './repeat.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
+import type { Reviewing } from './upload/reviewing.ts'
 import { withUploads } from './with-uploads.ts'
 
 /** Options of the reporter: `['upload-server/playwright', { … }]`. */
@@ -35,6 +39,14 @@ export interface UploadReporterOptions {
   types?: readonly string[]
   /** File to which Markdown with the links is appended, or false. Default: the file in GITHUB_STEP_SUMMARY. */
   summary?: string | false
+  /** Whether to show the attachments in a comment on the pull request, as `upload --comment`. Default: false. */
+  comment?: boolean
+  /** Heading of the comment, as `--comment-title`. */
+  commentTitle?: string
+  /** Name of the comment, for jobs of a matrix. Default: the name of the CI job. */
+  commentName?: string
+  /** File for a page with all attachments, as `upload --report`. */
+  report?: string
   /** Whether the run fails if an attachment could not be uploaded. Default: false. */
   required?: boolean
   /** Total time for all uploads, milliseconds. Default: 5 minutes. */
@@ -93,11 +105,12 @@ export default class UploadReporter implements Reporter {
   }
 
   async onEnd(): Promise<{ status?: FullResult['status'] } | undefined> {
-    if (this.#attachments.length === 0) return undefined
+    // The comment of an earlier run must not stay if nothing fails any more.
+    if (this.#attachments.length === 0 && !this.#options.comment) return undefined
     const uploaded = await upload(this.#attachments, this.#options)
-    print(uploaded)
+    if (uploaded.length > 0) print(uploaded)
     const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
-    if (summary) append(summary, toSummary(uploaded))
+    if (summary && uploaded.length > 0) append(summary, toSummary(uploaded))
     return required && uploaded.some(one => one.url === undefined) ? { status: 'failed' } : undefined
   }
 }
@@ -127,23 +140,45 @@ async function upload(
   const typed = options.config === undefined ? [] : [['config', options.config] as const]
   const sent = { ...options, ...readChoice(options), key }
   try {
+    const reviewing = await openReviewing(options, terminal, limit.signal)
     const results = await withUploads(sent, terminal, {}, async uploads => {
-      const entries = await Promise.all(attachments.map(one => toEntry(sourceOf(one), terminal)))
-      const results = await uploadAll(
-        uploads,
-        entries.map(one => (path === undefined ? one : { ...one, folder: path })),
-        limit.signal,
+      const entries = await Promise.all(
+        attachments.map(async (one): Promise<Entry> => {
+          const name = `${one.test}/${one.name}`
+          const entry = await toEntry(sourceOf(one), terminal)
+          return { ...entry, name, inside: name, ...(path !== undefined && { folder: path }) }
+        }),
       )
+      await reviewing?.compare(entries, uploads, terminal.note)
+      const results = await uploadAll(uploads, entries, limit.signal)
+      await reviewing?.uploadMore(results, uploads)
       const dead = await uploads.explainUnreachable()
       if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
       return results
     })
+    await reviewing?.conclude(results)
     return attachments.map((one, index) => ({ ...one, ...outcomeOf(results[index], terminal) }))
   } catch (error) {
     return attachments.map(one => ({ ...one, error: terminal.mask(messageOf(error)) }))
   } finally {
     limit.end()
   }
+}
+
+/** Undefined if neither a comment nor a report is wanted. An error of it, such as a missing token, does not end the upload. */
+async function openReviewing(
+  { comment = false, commentTitle, commentName, report, server }: UploadReporterOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<Reviewing | undefined> {
+  if (!comment && report === undefined) return undefined
+  const { openReviewing } = await import('./upload/reviewing.ts')
+  const named = { ...(commentTitle && { commentTitle }), ...(commentName && { commentName }) }
+  const where = { ...(report && { report }), ...(server && { server }) }
+  return openReviewing({ comment, ...named, ...where }, terminal, signal).catch((error: unknown) => {
+    terminal.note(oneLine(terminal.mask(messageOf(error))))
+    return undefined
+  })
 }
 
 const TOO_LATE = 'the upload did not finish within the time limit'
@@ -180,8 +215,11 @@ function print(uploaded: readonly UploadedAttachment[]): void {
   const lines = [`  Attachments: ${stored} of ${uploaded.length} uploaded`]
   for (const [test, attachments] of groups(uploaded)) {
     lines.push('', `    ${oneLine(test)}`)
-    for (const { name, url, error = '' } of attachments)
+    for (const { name, url, error = '' } of attachments) {
       lines.push(`      ${oneLine(name)}: ${oneLine(url ?? `not uploaded: ${error}`)}`)
+      const viewer = traceViewerOf({ name, ...(url !== undefined && { url }) })
+      if (viewer !== undefined) lines.push(`      ${oneLine(name)} opens at ${viewer}`)
+    }
   }
   process.stdout.write(`\n${lines.join('\n')}\n`)
 }
@@ -192,9 +230,13 @@ function toSummary(uploaded: readonly UploadedAttachment[]): string {
       const title = toMarkdown(name)
       if (url === undefined) return `- ❌ ${title}: ${toMarkdown(error)}`
       const address = addressIn(url, 'markdown')
-      return `- [${title}](${address})${isImage ? `\n\n  ${formatLink({ url, name: oneLine(name), isImage }, 'markdown')}\n` : ''}`
+      const viewer = traceViewerOf({ name, url })
+      const open = viewer === undefined ? '' : ` · [open](${addressIn(viewer, 'markdown')})`
+      return `- [${title}](${address})${open}${isImage ? `\n\n  ${formatLink({ url, name: oneLine(name), isImage }, 'markdown')}\n` : ''}`
     })
     return `### ${toMarkdown(test)}\n\n${lines.join('\n')}\n`
   })
-  return `## Attachments of tests\n\n${parts.join('\n')}\n`
+  const heading = '## Attachments of tests\n\n'
+  const left = (count: number) => `${count} more tests do not fit here.\n`
+  return `${heading}${takeFitting(parts, SUMMARY_BYTES - heading.length, '\n', left)}\n`
 }

@@ -21,6 +21,8 @@ import { messageOf, systemCode } from '../../errors.ts'
 import { replaceFile } from '../../files/replace-file.ts'
 import { comparePictures } from '../../pictures/compare.ts'
 import { makeSmall } from '../../pictures/small.ts'
+import type { commentFlags } from '../comment/index.ts'
+import type { compareFlags } from '../compare-flags.ts'
 import type { OptionsOf } from '../define.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
@@ -39,9 +41,13 @@ export interface Reviewing {
   isRejected(): boolean
 }
 
+export type ReviewOptions = Partial<
+  Pick<OptionsOf<typeof flags>, keyof typeof compareFlags | keyof typeof commentFlags | 'comment' | 'server'>
+>
+
 /** Checks the options, and finds the earlier images that need no server. @throws Error */
 export async function openReviewing(
-  options: OptionsOf<typeof flags>,
+  options: ReviewOptions,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Reviewing> {
@@ -98,7 +104,8 @@ export async function openReviewing(
       const context = { env: terminal.env, note }
       try {
         const stored = baseline && (await findBaseline(baseline, uploads, hosts, context, signal))
-        const earlier = stored || named || (hasTriples(entries) ? NO_IMAGES : undefined)
+        const earlier =
+          stored || named || (hasTriples(entries) || entries.length === 0 ? NO_IMAGES : undefined)
         const how = { findDifference, makeSmall, threshold, run }
         prepared = earlier && (await prepareReview(earlier, entries, how, context, signal))
       } catch (error) {

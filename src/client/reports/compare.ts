@@ -109,8 +109,9 @@ export async function prepareReview(
     images,
     now.map((entry, index) => locate(entry, hashed[index])),
   )
-  const read = ({ before = -1, after = -1 }: Paired) =>
-    Promise.all([images[before]?.read(MOST_BYTES, signal), now[after] && readEntry(now[after], MOST_BYTES)])
+  const readNow = (index = -1) => now[index] && readEntry(now[index], MOST_BYTES)
+  const read = ({ before = -1, after, expected }: Paired) =>
+    Promise.all([images[before]?.read(MOST_BYTES, signal) ?? readNow(expected), readNow(after)])
   const changed = paired.filter(({ state, before }) => state === 'changed' && before !== undefined)
   const differences = await findDifferences(changed, read, options, context, signal)
   const plans = paired.map((one): Plan => {
@@ -284,7 +285,8 @@ function dropImage(differences: Map<Paired, FoundDifference>): void {
 export const locate = ({ name, inside }: Entry, result: Result = { name }): Located => ({ result, inside })
 
 /** The bytes of a local file. @returns undefined if it can't be read, or is larger than that */
-export async function readEntry({ open }: Entry, mostBytes: number): Promise<Uint8Array | undefined> {
+export async function readEntry({ open, bytes }: Entry, mostBytes: number): Promise<Uint8Array | undefined> {
+  if (bytes !== undefined) return bytes.length > mostBytes ? undefined : bytes
   const file = await open?.().catch(() => undefined)
   if (file === undefined) return undefined
   try {

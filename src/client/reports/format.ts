@@ -1,7 +1,7 @@
 import { basename, extname } from 'node:path'
 import { type Format, formatLink as formatPageLink } from '../../page/links.ts'
 import { isImageExtension } from '../../payload/extensions.ts'
-import { oneLine, toJson, toJsonLine } from '../../safe-text.ts'
+import { cleanLink, oneLine, toJson, toJsonLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'
 
 /** The output formats of `upload`. */
@@ -38,6 +38,12 @@ export function isImageLink(url: string, { contentType }: Pick<Result, 'contentT
   if (contentType !== undefined) return contentType.startsWith('image/')
   const extension = URL.canParse(url) ? extname(new URL(url).pathname) : ''
   return extension === '' || isImageExtension(extension)
+}
+
+/** URL that opens a trace of Playwright. The destination must allow other origins to read it (CORS). Undefined for other files. */
+export function traceViewerOf({ name, url }: Pick<Result, 'name' | 'url'>): string | undefined {
+  const isTrace = url !== undefined && /(?:^|[\\/])trace(?:\.zip)?$/.test(name)
+  return isTrace ? `https://trace.playwright.dev/?trace=${encodeURIComponent(cleanLink(url))}` : undefined
 }
 
 export const titleOf = (name: string) => basename(isWebAddress(name) ? new URL(name).pathname : name)

@@ -2,7 +2,7 @@ import { bytes } from '../../log-lines.ts'
 import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode, toMarkdownText } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
-import { isImageLink, isWebAddress, titleOf } from './format.ts'
+import { isImageLink, isWebAddress, titleOf, traceViewerOf } from './format.ts'
 
 /** Below the limit of 1 MiB for the summary of a step on GitHub. */
 export const SUMMARY_BYTES = 1000 * 1024
@@ -37,9 +37,11 @@ export function toGallery(stored: readonly Result[], mostBytes: number): string 
   const images = stored.filter(one => isImageLink(one.url ?? '', one))
   const others = stored.filter(one => !images.includes(one))
   const names = shortNames(stored)
-  const links = others.map(
-    one => `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})`,
-  )
+  const links = others.map(one => {
+    const viewer = traceViewerOf(one)
+    const open = viewer === undefined ? '' : ` · [open](${addressIn(viewer, 'markdown')})`
+    return `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})${open}`
+  })
   const cells = images.map(one => {
     const size = one.width === undefined ? '' : ` (${one.width} × ${one.height})`
     return `${toMarkdownCode(names.get(one) ?? '')}${size}<br>${showImage(one, '', THUMBNAIL)}`

@@ -1,13 +1,14 @@
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
 import { needs } from '../../helpers/needs.ts'
 import { makePicture } from '../../helpers/picture.ts'
 import { runProgram } from '../../helpers/run-program.ts'
 import { spawnServer } from '../../helpers/spawn-server.ts'
+import { startCommentForge, TOKEN } from '../../servers/comment-forge.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -17,6 +18,7 @@ async function runTests(
   options: object,
   files: Record<string, string | Buffer> = {},
   retries = 1,
+  env: Record<string, string> = {},
 ) {
   const cwd = await makeDirectory()
   await mkdir(join(cwd, 'node_modules'))
@@ -33,11 +35,17 @@ async function runTests(
     'login.spec.js': `import { test, expect } from '@playwright/test'\n${tests}`,
     ...files,
   }
-  for (const [name, content] of Object.entries(all)) await writeFile(join(cwd, name), content)
+  for (const [name, content] of Object.entries(all)) {
+    await mkdir(join(cwd, name, '..'), { recursive: true })
+    await writeFile(join(cwd, name), content)
+  }
   const program = join(ROOT, 'node_modules', '@playwright', 'test', 'cli.js')
-  const { exitCode, stdout } = await runProgram(process.execPath, [program, 'test'], { cwd })
+  const { exitCode, stdout } = await runProgram(process.execPath, [program, 'test'], {
+    cwd,
+    env,
+  })
   const summary = await readFile(join(cwd, 'summary.md'), 'utf8').catch(() => '')
-  return { exitCode, stdout, summary, links: stdout.match(/https?:\/\/\S+/g) ?? [] }
+  return { cwd, exitCode, stdout, summary, links: stdout.match(/https?:\/\/\S+/g) ?? [] }
 }
 
 async function startServer() {
@@ -124,4 +132,38 @@ it('uploads without a server by the configuration in "config"', async () => {
   expect(new Set(links).size).toBe(90)
   const stored = await readdir(join(directory, 'files'), { recursive: true })
   expect(stored.filter(name => name.endsWith('.gif'))).toHaveLength(90)
+})
+
+it('shows a screenshot that is not the expected one in a comment and a report, and opens traces by a link', async context => {
+  needs(context, 'chromium-headless-shell', 'chromium-headless-shell')
+  const [server, forge] = [await startServer(), await startCommentForge('github')]
+  onTestFinished(() => forge.close())
+  const env = {
+    ...{
+      GITHUB_ACTIONS: 'true',
+      GITHUB_API_URL: forge.api,
+      GITHUB_REPOSITORY: 'me/app',
+      GITHUB_TOKEN: TOKEN,
+    },
+    ...{ GITHUB_REF: 'refs/pull/7/merge', GITHUB_RUN_NUMBER: '1', GITHUB_SHA: 'ab'.repeat(20) },
+  }
+  const options = { server, key: 'of-the-job', comment: true, report: 'report.html' }
+  const test = `test('signs in', async ({ page }, info) => {
+    await info.attach('trace', { body: 'PK', contentType: 'application/zip' })
+    await page.setContent('<h1>hello</h1>')
+    await expect(page).toHaveScreenshot('page.png', { timeout: 2000 })
+  })`
+  const files = { 'login.spec.js-snapshots/page-linux.png': makePicture() }
+  const types = ['image/', 'application/zip']
+  const { cwd, stdout, summary } = await runTests(test, { ...options, types }, files, 0, env)
+  const body = forge.comments[0]?.body ?? ''
+  expect(body, stdout).toContain('**1 changed**')
+  expect(body).toContain('<code>login.spec.js &#x203a; signs in/page.png</code>: 1 × 1 → 1280 × 720')
+  expect(body.match(/<td><a href="[^"]+signs-in-page-(?:expected|actual|diff)-/g)).toHaveLength(3)
+  expect(body).toMatch(/src="[^"]+\/small-after-page-\w+\.webp"/)
+  const viewer = /https:\/\/trace\.playwright\.dev\/\?trace=http%3A%2F%2F127\.0\.0\.1\S+?\.zip/
+  for (const text of [body, stdout, summary]) expect(text).toMatch(viewer)
+  expect(await readFile(join(cwd, 'report.html'), 'utf8')).toContain('<span class="state">Changed</span>')
+  await runTests(`test('passes', () => {})`, options, {}, 0, { ...env, GITHUB_RUN_NUMBER: '2' })
+  expect(forge.comments.map(one => one.body.split('\n')[1])).toEqual(['**Pictures**: nothing to compare'])
 })
