@@ -35,7 +35,12 @@ await describeRoutes()
 await describeOptions()
 
 async function bundleModules() {
-  const external = id => !isOurs(id) && !PACKAGES.test(id)
+  const external = id => {
+    // Helpers of the bundler for code that it takes apart, such as a tagged template with "</script".
+    if (id.startsWith('@oxc-project/'))
+      throw new Error(`The program would need ${id}, which is not installed`)
+    return !isOurs(id) && !PACKAGES.test(id)
+  }
   const bundle = await rolldown({ input: ENTRIES, platform: 'node', external })
   const { output } = await bundle.write({ dir: 'dist', comments: false, chunkFileNames: '[name].js' })
   await bundle.close()
