@@ -222,9 +222,11 @@ describe('the time limit', () => {
     expect(puts).toBe(2)
   })
 
-  it('is not waited for when the next attempt would come after it: the failure says more', async () => {
+  it('is not waited for when the next attempt would come after it: the failure says more', {
+    timeout: 15_000,
+  }, async () => {
     const { destination, puts } = await failing(
-      new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 600 }),
+      new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 }),
     )
     await expect(deliverObject(destination, OBJECT, quick)).rejects.toThrow('busy')
     expect(puts()).toBe(1)
@@ -285,9 +287,9 @@ describe('a process that ends', () => {
     expect(attempt?.reason).toBe(reason)
   })
 
-  it('in the pause between two attempts ends it at once', async () => {
+  it('in the pause between two attempts ends it at once', { timeout: 15_000 }, async () => {
     const leaver = new AbortController()
-    const later = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 600 })
+    const later = new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 20 })
     const { destination, puts } = await failing(later)
     setTimeout(() => leaver.abort(reason), 20)
     const patient = { ...quick, timeoutMs: 60_000 }

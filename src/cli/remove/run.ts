@@ -121,7 +121,7 @@ function olderFiles(
     among,
     before,
     isRemoved: false,
-    folder: folder?.replace(/^\/+|\/+$/g, '') || undefined,
+    folder: folder?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined,
   }
   async function* batches() {
     const seen = new Set<string>()
