@@ -134,15 +134,13 @@ it('an upload key needs no token, and one right one of several is enough', async
 })
 
 describe('the limit of wrong keys', () => {
-  it('a thousand expired tokens from one address do not block the right one beside', async () => {
+  it('expired tokens from one address, however many, do not block the right one beside', async () => {
     const { token, upload } = await startWith(OWNER, { maxFailures: 3 })
     const [expired, right] = [await token({ exp: 1 }), await token()]
-    for (let round = 0; round < 10; round++) {
-      const all = await Promise.all(Array.from({ length: 100 }, () => upload(bearer(expired))))
-      expect(new Set(all.map(({ status }) => status))).toEqual(new Set([401]))
-    }
+    const all = await Promise.all(Array.from({ length: 50 }, () => upload(bearer(expired))))
+    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([401]))
     expect(await upload(bearer(right))).toMatchObject({ status: 200 })
-  }, 60_000)
+  })
 
   it.each([
     ['a foreign repository', { repository_owner_id: '666' }, 401],

@@ -34,7 +34,7 @@ it('a link leads to what is named so, near first, then the shortest path', async
 it('attack: thousands of files of one name and as many links to them take no longer than they should', async () => {
   const count = 2000
   const find = await openVault(Array.from({ length: count }, (_, index) => `v/${index}/p/a.png`))
-  for (let index = 0; index < 30_000; index++) {
+  for (let index = 0; index < 6000; index++) {
     const found = await find(index % 3 === 0 ? `x${index}/p/a.png` : `${index % count}/p/a.png`, 'v/7')
     expect(found).toBe(index % 3 === 0 ? undefined : `v/${index % count}/p/a.png`)
     await find('a.png', 'v/7')

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { list, post, upload } from './helpers/form.ts'
-import { startApp } from './helpers/start-app.ts'
+import { list, post, upload } from '../helpers/form.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 /** A server that takes connections and says nothing. */
 async function startDead(): Promise<{ host: string; port: number; url: string; accepted(): number }> {

@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type CliResult, runBuilt, runCli } from '../cli/run-cli.ts'
-import { makeDirectory } from '../helpers/directory.ts'
-import { eventually } from '../helpers/eventually.ts'
-import { formOf, post } from '../helpers/form.ts'
-import { makePicture } from '../helpers/picture.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
+import { type CliResult, runBuilt, runCli } from '../../cli/run-cli.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { eventually } from '../../helpers/eventually.ts'
+import { formOf, post } from '../../helpers/form.ts'
+import { makePicture } from '../../helpers/picture.ts'
+import { spawnServer } from '../../helpers/spawn-server.ts'
 
 type Files = Record<string, unknown>
 

@@ -2,14 +2,14 @@ import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { makeDirectory } from '../helpers/directory.ts'
-import { eventually } from '../helpers/eventually.ts'
-import { formOf, post } from '../helpers/form.ts'
-import { runProgram } from '../helpers/run-program.ts'
-import { BIN, spawnServer } from '../helpers/spawn-server.ts'
-import { runBuilt, runCli } from './run-cli.ts'
+import { runBuilt, runCli } from '../../cli/run-cli.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { eventually } from '../../helpers/eventually.ts'
+import { formOf, post } from '../../helpers/form.ts'
+import { runProgram } from '../../helpers/run-program.ts'
+import { BIN, spawnServer } from '../../helpers/spawn-server.ts'
 
-const EXAMPLES = fileURLToPath(new URL('../../docs/examples', import.meta.url))
+const EXAMPLES = fileURLToPath(new URL('../../../docs/examples', import.meta.url))
 
 /** A provider that keeps nothing, in a file of its own. What it says to the console is in nobody's way. */
 const echo = (host: string) => `
