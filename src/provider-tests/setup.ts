@@ -27,7 +27,7 @@ export type Absence =
   | 'names'
   /** The destination rejects files of 0 bytes. */
   | 'emptyFiles'
-  /** The destination rejects files of `largeBytes`, or they can't be streamed. */
+  /** The destination rejects files of 8 MiB, or they can't be streamed. */
   | 'largeFiles'
   /** Responses of the destination have only a status, which proves nothing. */
   | 'proof'
@@ -50,11 +50,6 @@ export interface ContractSetup {
   farEnd?: FarEnd
   /** A connection over HTTP on which the suite forges responses. Required unless `without.http` is set. */
   forgeable?: FarEnd
-  /**
-   * Size of the large files. Default: 8 MiB. From 64 MiB, the suite measures the memory of a put,
-   * which takes seconds.
-   */
-  largeBytes?: number
   /** Reasons why tests do not apply, as phrases: `{ credentials: 'a folder has none' }`. */
   without?: Partial<Record<Absence, string>>
   /** Stops the servers that the setup started. The suite has already closed the target. */

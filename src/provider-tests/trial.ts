@@ -3,8 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, type TestContext } from 'vites
 import type { Stored, UploadObject } from '../providers/contract.ts'
 import { expectCleanUrl, expectStored, required } from './expect.ts'
 import { expectMessage } from './far-end.ts'
-import { withinMemory } from './memory.ts'
-import { bytesOf, MIB, objectOf } from './objects.ts'
+import { bytesOf, objectOf } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 /** State and helpers that the tests of one suite have in common. */
@@ -30,9 +29,6 @@ export function prepareTrial(
     expectCleanUrl(stored.url)
     return stored
   }
-
-  const largeBytes = () => setupOf().largeBytes ?? 8 * MIB
-  const putWatched = (object: UploadObject) => withinMemory(object.size, () => put(object))
 
   /** Returns the error of an operation that must fail, after checking its message. */
   async function failureOf(promise: Promise<unknown>): Promise<unknown> {
@@ -89,8 +85,6 @@ export function prepareTrial(
     newForged,
     never,
     put,
-    largeBytes,
-    putWatched,
     failureOf,
     expectNoPartialObject,
     farEndIn,

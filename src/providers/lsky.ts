@@ -1,7 +1,7 @@
 import { membersOf } from '../members.ts'
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost, type HostAnswer, type HostForm } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host/index.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
@@ -36,8 +36,34 @@ export const lsky = formHost({
       .optional()
       .describe('Visibility of the image in the gallery. v2 only. Default: the setting of the account.'),
   },
-  form: options => (options.version === 'v1' ? formV1(options) : formV2(options)),
-  answer: ({ version }) => (version === 'v1' ? ANSWER_V1 : ANSWER_V2),
+  // lsky-org/lsky-pro 1.x: application/api/controller/Upload.php; 2.x: app/Http/Controllers/Api/V1/ImageController.php
+  form({ url, version, token, strategyId, albumId, permission }) {
+    const site = withoutSlash(url)
+    if (version === 'v1')
+      return { url: `${site}/api/upload`, headers: { token }, file: 'image', secrets: [token] }
+    const bare = token?.replace(/^Bearer\s+/i, '')
+    return {
+      url: `${site}/api/v1/upload`,
+      headers: { accept: 'application/json', authorization: bare && `Bearer ${bare}` },
+      fields: {
+        strategy_id: strategyId,
+        album_id: albumId,
+        permission: permission && { public: 1, private: 0 }[permission],
+      },
+      file: 'file',
+      secrets: [bare],
+    }
+  },
+  answer: ({ version }) =>
+    version === 'v1'
+      ? // The site returns 500 for a wrong token, which would otherwise be a transient failure.
+        { statuses: [200, 500], success: ['code', 200], url: 'data.url', error: 'msg' }
+      : {
+          success: ['status', true],
+          url: 'data.links.url',
+          deleteUrl: 'data.links.delete_url',
+          error: 'message',
+        },
   // PicList has the token of v2 with `Bearer`, and the permission as a number or as `{ value }`.
   picgo(old) {
     const { strategyId, albumId, permission } = old.all
@@ -56,47 +82,3 @@ export const lsky = formHost({
     }
   },
 })
-
-/** The API of lsky-org/lsky-pro 1.x: application/api/controller/Upload.php */
-function formV1({ url, token }: Options): HostForm {
-  return { url: `${withoutSlash(url)}/api/upload`, headers: { token }, file: 'image', secrets: [token] }
-}
-
-const ANSWER_V1: HostAnswer = {
-  // The site returns 500 for a wrong token, which would otherwise be a transient failure.
-  statuses: [200, 500],
-  success: ['code', 200],
-  url: 'data.url',
-  error: 'msg',
-}
-
-/** The API of lsky-org/lsky-pro 2.x: app/Http/Controllers/Api/V1/ImageController.php */
-function formV2({ url, token, strategyId, albumId, permission }: Options): HostForm {
-  const bare = token?.replace(/^Bearer\s+/i, '')
-  return {
-    url: `${withoutSlash(url)}/api/v1/upload`,
-    headers: { accept: 'application/json', authorization: bare && `Bearer ${bare}` },
-    fields: {
-      strategy_id: strategyId,
-      album_id: albumId,
-      permission: permission && { public: 1, private: 0 }[permission],
-    },
-    file: 'file',
-    secrets: [bare],
-  }
-}
-
-const ANSWER_V2: HostAnswer = {
-  success: ['status', true],
-  url: 'data.links.url',
-  deleteUrl: 'data.links.delete_url',
-  error: 'message',
-}
-
-interface Options {
-  readonly url: string
-  readonly token?: string | undefined
-  readonly strategyId?: string | number | undefined
-  readonly albumId?: string | number | undefined
-  readonly permission?: 'public' | 'private' | undefined
-}

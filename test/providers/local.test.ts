@@ -131,7 +131,6 @@ async function startContract(isServed: boolean): Promise<ContractSetup> {
     fetch: server.fetch,
     secrets: [],
     // Memory is watched once: both take the same way into the folder.
-    ...(isServed && { largeBytes: 64 * MIB }),
     without: { credentials: 'a folder has none', connection: 'a folder is reached without one' },
     async close() {
       server.close()
