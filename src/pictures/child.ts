@@ -31,6 +31,8 @@ process.on('message', async (job: PictureJob | CompareJob) => {
   const [answer, bytes] = await work(job).finally(done)
   process.send?.(answer)
   if (bytes) process.stdout.write(bytes)
+  // V8 would keep the pixels of several images, because it counts only its own memory.
+  gc?.({ type: 'minor' })
 })
 
 /** The parent kills the process after this message. */

@@ -1,9 +1,13 @@
 import { UploadError } from '../errors.ts'
+import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { sniffType } from '../payload/sniff.ts'
 import { LOADERS, type PictureJob, type PixelDifference } from './job.ts'
 import { type PictureOptions, pictureSchema } from './options.ts'
-import { runInProcess, turns } from './processes.ts'
+import { runInProcess } from './processes.ts'
+
+/** Comparisons take less memory one after the other: 512 pairs of screenshots take 20 s so. */
+const oneByOne = createSlots(1, Number.POSITIVE_INFINITY)
 
 export interface Difference extends PixelDifference {
   /** A PNG that shows the changed pixels. Undefined if no pixel has changed, or fewer than `drawnFrom`. */
@@ -30,7 +34,7 @@ export async function comparePictures(
   const options = pictureSchema.parse({})
   const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
-  return turns.run(async () => {
+  return oneByOne.run(async () => {
     const limit = beginTimeLimit(options.timeout, signal, () => new Error('the time for it is over'))
     try {
       return await runInProcess(

@@ -36,11 +36,13 @@ export async function findDifference(
   if (width * height > after.options.maxPixels)
     throw new UploadError('too_large', 'The sizes of the images are too different to compare their pixels.')
   allowPixels(width * height)
+  const sizes = { before: sizeOf(a), after: sizeOf(b) }
+  if (a.width === b.width && Buffer.compare(a.bytes, b.bytes) === 0) return { share: 0, ...sizes }
   const { isChanged, count } = findChanged(a, b, width, height)
-  const found = { share: count / (width * height), before: sizeOf(a), after: sizeOf(b) }
+  const found = { share: count / (width * height), ...sizes }
   if (count === 0 || found.share < drawnFrom) return found
   allowLoaders(sharp, [])
-  const image = await sharp(draw(b, isChanged, width, height), { raw: { width, height, channels: 3 } })
+  const image = await sharp(draw(b, isChanged, width), { raw: { width, height, channels: 3 } })
     .png({ compressionLevel: 3 })
     .toBuffer()
   return { ...found, image }
@@ -69,37 +71,46 @@ function findChanged(
   height: number,
 ): { isChanged: Uint8Array; count: number } {
   const isChanged = new Uint8Array(width * height)
-  let count = 0
-  if (a.width === b.width && Buffer.compare(a.bytes, b.bytes) === 0) return { isChanged, count }
-  for (let y = 0, at = 0; y < height; y++)
-    for (let x = 0; x < width; x++, at++) {
-      const isInA = x < a.width && y < a.height
-      const isInB = x < b.width && y < b.height
-      if (isInA && isInB ? !looksEqual(a, b, x, y) : isInA || isInB) {
-        isChanged[at] = 1
+  const [bothWide, bothHigh] = [Math.min(a.width, b.width), Math.min(a.height, b.height)]
+  // What only one of them has.
+  let count = a.width * a.height + b.width * b.height - 2 * bothWide * bothHigh
+  for (const one of [a, b])
+    for (let y = 0; y < one.height; y++)
+      isChanged.fill(1, y * width + (y < bothHigh ? bothWide : 0), y * width + one.width)
+  const [wordsOfA, wordsOfB] = [a.words, b.words]
+  for (let y = 0; y < bothHigh; y++) {
+    let [inA, inB] = [y * a.width, y * b.width]
+    for (let x = 0; x < bothWide; x++)
+      if (wordsOfA[inA++] !== wordsOfB[inB++] && !looksEqual(a, b, x, y)) {
+        isChanged[y * width + x] = 1
         count++
       }
-    }
+  }
   return { isChanged, count }
 }
 
 /** The later image in pale grey, with the changed pixels in red. */
-function draw(b: Pixels, isChanged: Uint8Array, width: number, height: number): Uint8Array {
-  const drawn = new Uint8Array(width * height * 3).fill(255)
-  for (let y = 0, at = 0; y < height; y++)
-    for (let x = 0; x < width; x++, at++) {
-      const isInB = x < b.width && y < b.height
-      const grey = isInB && !isChanged[at] ? 255 + (brightnessOf(b, x, y) - 255) * BACKGROUND : 255
-      drawn[at * 3] = grey
-      drawn[at * 3 + 1] = isChanged[at] ? 0 : grey
-      drawn[at * 3 + 2] = isChanged[at] ? 0 : grey
+function draw({ bytes, width: ownWidth, height: ownHeight }: Pixels, isChanged: Uint8Array, width: number) {
+  const drawn = new Uint8Array(isChanged.length * 3).fill(255)
+  for (let y = 0, from = 0; y < ownHeight; y++)
+    for (let x = 0, to = y * width * 3; x < ownWidth; x++, from += 4, to += 3) {
+      const brightness = brightnessOfColor(bytes[from] ?? 0, bytes[from + 1] ?? 0, bytes[from + 2] ?? 0)
+      const grey = 255 + (brightness - 255) * ((bytes[from + 3] ?? 0) / 255) * BACKGROUND
+      drawn[to] = grey
+      drawn[to + 1] = grey
+      drawn[to + 2] = grey
+    }
+  for (let at = 0; at < isChanged.length; at++)
+    if (isChanged[at] === 1) {
+      drawn[at * 3] = 255
+      drawn[at * 3 + 1] = 0
+      drawn[at * 3 + 2] = 0
     }
   return drawn
 }
 
 /** Whether a pixel looks the same, or only an edge was smoothed in another way. */
 function looksEqual(a: Pixels, b: Pixels, x: number, y: number): boolean {
-  if (a.words[y * a.width + x] === b.words[y * b.width + x]) return true
   return distance(a, b, x, y) <= LEAST_DISTANCE || isSmoothed(a, b, x, y) || isSmoothed(b, a, x, y)
 }
 
@@ -112,9 +123,11 @@ function channelOf({ bytes, width }: Pixels, x: number, y: number, channel: numb
 
 /** The Y of YIQ, 0 to 255. */
 function brightnessOf(one: Pixels, x: number, y: number): number {
-  const [red, green, blue] = [channelOf(one, x, y, 0), channelOf(one, x, y, 1), channelOf(one, x, y, 2)]
-  return red * 0.299 + green * 0.587 + blue * 0.114
+  return brightnessOfColor(channelOf(one, x, y, 0), channelOf(one, x, y, 1), channelOf(one, x, y, 2))
 }
+
+const brightnessOfColor = (red: number, green: number, blue: number) =>
+  red * 0.299 + green * 0.587 + blue * 0.114
 
 /**
  * The square of the distance of two colors as people see it.
@@ -126,7 +139,7 @@ function distance(a: Pixels, b: Pixels, x: number, y: number): number {
   const red = channelOf(a, x, y, 0) - channelOf(b, x, y, 0)
   const green = channelOf(a, x, y, 1) - channelOf(b, x, y, 1)
   const blue = channelOf(a, x, y, 2) - channelOf(b, x, y, 2)
-  const luma = red * 0.299 + green * 0.587 + blue * 0.114
+  const luma = brightnessOfColor(red, green, blue)
   const inPhase = red * 0.596 - green * 0.274 - blue * 0.322
   const quadrature = red * 0.211 - green * 0.523 + blue * 0.312
   return 0.5053 * luma ** 2 + 0.299 * inPhase ** 2 + 0.1957 * quadrature ** 2

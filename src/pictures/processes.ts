@@ -65,9 +65,11 @@ export async function runInProcess<T>(
 
 async function start(): Promise<ChildProcess> {
   try {
+    const passedOn = Object.entries(process.env).filter(([name]) => PASSED_ON.test(name))
     const child = fork(ENTRY, {
-      env: Object.fromEntries(Object.entries(process.env).filter(([name]) => PASSED_ON.test(name))),
-      execArgv: [],
+      // The threads of libvips would otherwise get an arena of memory each.
+      env: { MALLOC_ARENA_MAX: '2', ...Object.fromEntries(passedOn) },
+      execArgv: ['--expose-gc'],
       serialization: 'advanced',
       stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
     })
