@@ -21,7 +21,7 @@ const ENTRIES = {
  * Packages that are taken in, as far as src/packages uses them. They need not be installed, but two are: zod, whose types are
  * those of the library, and commander, which the project was asked to depend on.
  */
-const PACKAGES = /^(?:zod|commander)(?:\/|$)/
+const PACKAGES = /^(?:zod|commander|jsonc-parser)(?:\/|$)/
 
 /** Templates with `</script>` need a function of the bundler, which takes it in. */
 const HELPERS = '@oxc-project/runtime/'
@@ -41,7 +41,8 @@ async function bundleModules() {
       throw new Error(`The program would need ${id}, which is not installed`)
     return !isOurs(id) && !PACKAGES.test(id)
   }
-  const bundle = await rolldown({ input: ENTRIES, platform: 'node', external })
+  const resolve = { mainFields: ['module', 'main'] }
+  const bundle = await rolldown({ input: ENTRIES, platform: 'node', external, resolve })
   const { output } = await bundle.write({ dir: 'dist', comments: false, chunkFileNames: '[name].js' })
   await bundle.close()
   await listPackages(output.flatMap(({ moduleIds = [] }) => moduleIds))

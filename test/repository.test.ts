@@ -154,7 +154,7 @@ it('the build imports only packages that are dependencies', () => {
 })
 
 describe('a bundled package', () => {
-  it.each(['zod', 'commander'])('%s is used by src/packages alone', name => {
+  it.each(['zod', 'commander', 'jsonc-parser'])('%s is used by src/packages alone', name => {
     const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
     expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([`src/packages/${name}.ts`])
   })

@@ -1,4 +1,4 @@
-import type { Node, ParseError } from 'jsonc-parser'
+import { type Node, type ParseError, parseTree, printParseErrorCode } from '../packages/jsonc-parser.ts'
 import type { OnProblem } from './problems.ts'
 
 /** A configuration file as text. */
@@ -12,10 +12,10 @@ export interface Parsed {
  * Parses JSON. Comments and trailing commas are allowed.
  *
  * @param report is called for each name that an object has more than once, since only the last value would count
+ * @param file its name, with which the message of the error begins
  * @throws Error with line and column
  */
-export async function parseJson(text: string, report: OnProblem): Promise<Parsed> {
-  const { parseTree, printParseErrorCode } = await import('jsonc-parser')
+export function parseJson(text: string, report: OnProblem, file = ''): Parsed {
   const errors: ParseError[] = []
   const root = parseTree(text, errors, { allowTrailingComma: true })
   const [error] = errors
@@ -25,7 +25,7 @@ export async function parseJson(text: string, report: OnProblem): Promise<Parsed
       : 'value expected'
     const lines = text.slice(0, error?.offset ?? 0).split('\n')
     const place = `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
-    throw new Error(`is not valid JSON: ${what.toLowerCase()} in ${place}`)
+    throw new Error(`${file} is not valid JSON: ${what.toLowerCase()} in ${place}`.trimStart())
   }
   const lines = new Map<string, number>()
   let [line, seen] = [1, 0]

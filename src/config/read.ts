@@ -114,9 +114,8 @@ async function orConfigError<T>(file: string | undefined, make: () => T | Promis
   }
 }
 
-async function parse(text: string | undefined, report: OnProblem): Promise<Parsed & { value: Json }> {
-  const { value, lines } =
-    text === undefined ? { value: {}, lines: new Map() } : await parseJson(text, report)
+function parse(text: string | undefined, report: OnProblem): Parsed & { value: Json } {
+  const { value, lines } = text === undefined ? { value: {}, lines: new Map() } : parseJson(text, report)
   if (!isRecord(value)) throw new Error(`must contain an object, not ${kindOf(value)}`)
   return { value, lines }
 }

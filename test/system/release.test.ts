@@ -66,7 +66,7 @@ it('what the build has taken in stands in the list of licences', async () => {
   expect(exitCode).toBe(0)
   const listed = stdout.trim().split('\n')
   const text = readFileSync('dist/licences.txt', 'utf8')
-  for (const name of ['zod', 'commander']) {
+  for (const name of ['zod', 'commander', 'jsonc-parser']) {
     expect(listed).toContainEqual(expect.stringMatching(`^${name}@[\\d.]+\tMIT$`))
     expect(text).toMatch(new RegExp(`^${name}$[^]*?^Copyright`, 'm'))
   }

@@ -78,11 +78,7 @@ export async function describeConfig(plugins?: Plugins): Promise<object> {
 /** `config import FILE`: prints the converted file on standard output, and what could not be imported on standard error. */
 export async function importFile({ words: [file = ''] }: Call, terminal: Terminal): Promise<number> {
   const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
-  const { value: old } = await parseJson(readText(resolve(terminal.cwd, file)), note).catch(
-    (error: Error) => {
-      throw new Error(`${file} ${error.message}`)
-    },
-  )
+  const { value: old } = parseJson(readText(resolve(terminal.cwd, file)), note, file)
   if (!isPicGoConfig(old)) {
     terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
     return 1

@@ -6,6 +6,7 @@ import { parseJson } from '../../config/parse.ts'
 import { isPicGoConfig } from '../../config/picgo/recognise.ts'
 import { listNamed } from '../../config/providers.ts'
 import { systemCode } from '../../errors.ts'
+import { applyEdits, modify } from '../../packages/jsonc-parser.ts'
 import { idOf } from '../../uploader/destinations.ts'
 
 /** A configuration file to which a destination is added. */
@@ -29,11 +30,10 @@ export interface Existing {
 export async function readExisting(named: string): Promise<Existing> {
   const text = readText(named)
   const file = await realpath(named)
-  const { value: parsed } = await parseJson(text, (path, problem) => {
-    throw new Error(`is ambiguous: "${path}" ${problem}.`)
-  }).catch((error: Error) => {
-    throw new Error(`${named} ${error.message}`)
-  })
+  const ambiguous = (path: string, problem: string) => {
+    throw new Error(`${named} is ambiguous: "${path}" ${problem}.`)
+  }
+  const { value: parsed } = parseJson(text, ambiguous, named)
   if (isPicGoConfig(parsed))
     throw new Error(
       `${named} is a configuration of PicGo or PicList. Convert it first: upload-server config import`,
@@ -62,13 +62,12 @@ export async function readExisting(named: string): Promise<Existing> {
 }
 
 /** @returns the text of the configuration with the destination. Comments and order stay */
-export async function addDestination(
+export function addDestination(
   { text, ids, hasDefault }: Existing,
   type: string,
   name: string,
   options: unknown,
-): Promise<string> {
-  const { applyEdits, modify } = await import('jsonc-parser')
+): string {
   const [, indent = '  '] = /\n([ \t]+)"/.exec(text) ?? []
   const formattingOptions = {
     insertSpaces: !indent.startsWith('\t'),

@@ -183,7 +183,7 @@ async function write(
   const id = `${provider.type}/${name}`
   const absolute = mapPaths(provider.config, answers.options, path => resolveLocalPath(path, terminal.cwd))
   const text = existing
-    ? await addDestination(existing, provider.type, name, escapeVariables(absolute))
+    ? addDestination(existing, provider.type, name, escapeVariables(absolute))
     : toText({ ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } })
   await makePath(dirname(file), 0o700)
   const draft = `${existing?.file ?? file}.${randomBytes(4).toString('hex')}.new`
