@@ -8,6 +8,8 @@ import {
   type ReviewRow,
   type Run,
   rowsIn,
+  STATE_LABELS,
+  STATES,
   shownOf,
   totalsOf,
 } from '../reports/review.ts'
@@ -80,7 +82,10 @@ const COMMIT = /^[\da-f]{40}(?:[\da-f]{24})?$/
 function showReport({ report, run }: Frame): string {
   if (report === undefined) return ''
   const file = toMarkdownCode(report.file)
-  const artifacts = `the artifacts of ${run?.url === undefined ? 'the run' : `[the run](${addressIn(run.url, 'markdown')})`}`
+  const artifacts =
+    run?.url === undefined
+      ? 'the artifacts of the job'
+      : `the artifacts of [the run](${addressIn(run.url, 'markdown')})`
   if (report.url === undefined) return `Report with all images: ${file} in ${artifacts}.`
   const address = addressIn(report.url, 'markdown')
   if (report.isPage) return `[Report with all images](${address})`
@@ -135,14 +140,15 @@ const showFitting = (rows: readonly ReviewRow[], mostBytes: number) =>
 
 /** A table with the numbers of each folder. */
 function countFolders({ rows }: Review, mostBytes: number): string {
-  const states = ['changed', 'new', 'gone', 'same'] as const
+  const states = STATES.filter(state => rows.some(one => one.state === state))
   const folders = [...byFolder(rows)].sort(([a], [b]) => (a < b ? -1 : 1))
   const lines = folders.map(([folder, rows]) => {
     const counts = states.map(state => rows.filter(one => one.state === state).length || '')
     return `| ${[toMarkdownCode(folder), ...counts].join(' | ')} |`
   })
   const listed = takeFitting(lines, mostBytes, '\n', left => `\n${left} more folders do not fit here.`)
-  return `| Folder | Changed | New | Gone | The same |\n|---|---:|---:|---:|---:|\n${listed}`
+  const heads = states.map(state => STATE_LABELS[state])
+  return `| ${['Folder', ...heads].join(' | ')} |\n|---|${'---:|'.repeat(states.length)}\n${listed}`
 }
 
 /** The name and the size of the difference, and the images below it. */

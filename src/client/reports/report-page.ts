@@ -4,7 +4,16 @@ import { PACKAGE_FOLDER } from '../../package.ts'
 import { END_OF_SCRIPT, type Html, html } from '../../page/html.ts'
 import { cleanLink, isLink, oneLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'
-import { countsOf, describeRow, type Review, type ReviewRow, type Run, STATES, totalsOf } from './review.ts'
+import {
+  countsOf,
+  describeRow,
+  type Review,
+  type ReviewRow,
+  type Run,
+  STATE_LABELS,
+  STATES,
+  totalsOf,
+} from './review.ts'
 
 /** The ways to look at two images. The first one needs no script. */
 const VIEWS = { side: 'Side by side', slider: 'Slider', fade: 'Fade', difference: 'Difference' } as const
@@ -58,15 +67,16 @@ const readAsset = (name: string) => readFile(new URL(`dist/report/${name}`, PACK
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-function renderFacts({ run, baseline }: Review): Html {
-  const show = ({ commit, url }: Run, text: string): Html | false => {
-    const shown = commit === undefined ? text : `${text} ${commit.slice(0, 12)}`
-    return url === undefined ? html`${shown}` : link(url, html`${shown}`)
+function renderFacts({ run = {}, baseline }: Review): Html {
+  const show = ({ commit = '', url }: Run, text: string): Html => {
+    const shown = html`${text} ${commit.slice(0, 12)}`
+    return url === undefined ? shown : link(url, shown)
   }
-  return html`${run !== undefined && show(run, 'Commit')}${
-    baseline !== undefined &&
-    html`${run !== undefined && ' · '}compared with ${show(baseline, oneLine(baseline.name))}`
-  }`
+  const facts = [
+    ...(run.commit || run.url ? [show(run, run.commit ? 'Commit' : 'Run')] : []),
+    ...(baseline ? [html`compared with ${show(baseline, oneLine(baseline.name))}`] : []),
+  ]
+  return html`${facts.map((fact, index) => html`${index > 0 && ' · '}${fact}`)}`
 }
 
 function renderBar(review: Review): Html {
@@ -75,7 +85,7 @@ function renderBar(review: Review): Html {
   return html`<form role="search" hidden>
 <fieldset><legend>Show</legend>
 ${radio('state', 'all', `All ${review.rows.length}`, true)}${kinds.map(state =>
-  radio('state', state, `${LABELS[state]} ${counts[state]}`, false),
+  radio('state', state, `${STATE_LABELS[state]} ${counts[state]}`, false),
 )}</fieldset>
 <fieldset><legend>View</legend>
 ${Object.entries(VIEWS).map(([view, text], index) => radio('view', view, text, index === 0))}</fieldset>
@@ -84,15 +94,6 @@ ${Object.entries(VIEWS).map(([view, text], index) => radio('view', view, text, i
 <p class="found" role="status"></p>
 </form>`
 }
-
-const LABELS = {
-  changed: 'Changed',
-  new: 'New',
-  gone: 'Gone',
-  renamed: 'Renamed',
-  failed: 'Failed',
-  same: 'The same',
-} as const
 
 const radio = (name: string, value: string, text: string, isChecked: boolean): Html =>
   html`<label><input type="radio" name="${name}" value="${value}"${isChecked && html` checked`}><span>${text}</span></label>
@@ -111,7 +112,7 @@ function renderRow(row: ReviewRow): Html {
   )
   const isPair = before?.url !== undefined && after?.url !== undefined
   return html`<article data-state="${state}" tabindex="-1">
-<h2><span class="state">${LABELS[state]}</span> ${oneLine(name)}</h2>
+<h2><span class="state">${STATE_LABELS[state]}</span> ${oneLine(name)}</h2>
 ${from !== undefined && html`<p>Renamed from ${oneLine(from)}</p>\n`}${facts !== '' && html`<p>${facts}</p>\n`}${
   after?.error !== undefined && html`<p>${oneLine(after.error)}</p>\n`
 }<div class="images"${isPair && html` data-pair`}>

@@ -4,6 +4,15 @@ import { isFailure, type Result } from '../result.ts'
 export const STATES = ['changed', 'new', 'gone', 'renamed', 'failed', 'same'] as const
 export type State = (typeof STATES)[number]
 
+export const STATE_LABELS = {
+  changed: 'Changed',
+  new: 'New',
+  gone: 'Gone',
+  renamed: 'Renamed',
+  failed: 'Failed',
+  same: 'The same',
+} as const satisfies Record<State, string>
+
 /** One image of a comparison. */
 export interface ReviewRow {
   /** Path below the folder of the images. A renamed image has its new path. */

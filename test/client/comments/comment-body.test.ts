@@ -79,7 +79,8 @@ it.each([
   if (count === 0) expect(body).toBe('**T**: 509 the same\n')
   if (count === 512) {
     expect(body).toContain('one cause, such as other fonts or another version of the browser')
-    expect(body).toContain('\n| <code>8</code> | 56 |  |  |  |\n| <code>same</code> |  |  |  | 509 |')
+    expect(body).toContain('\n| Folder | Changed | The same |\n|---|---:|---:|\n')
+    expect(body).toContain('\n| <code>8</code> | 56 |  |\n| <code>same</code> |  | 509 |')
   }
 })
 

@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { renderReport } from '../../../src/client/reports/report-page.ts'
-import { type ReviewRow, sortRows } from '../../../src/client/reports/review.ts'
-import { inBrowser } from '../../helpers/browser.ts'
-import { makeDirectory } from '../../helpers/directory.ts'
-import { makePicture } from '../../helpers/picture.ts'
-import { listen } from '../../servers/forge.ts'
+import { renderReport } from '../../../../src/client/reports/report-page.ts'
+import { type ReviewRow, sortRows } from '../../../../src/client/reports/review.ts'
+import { inBrowser } from '../../../helpers/browser.ts'
+import { makeDirectory } from '../../../helpers/directory.ts'
+import { makePicture } from '../../../helpers/picture.ts'
+import { listen } from '../../../servers/forge.ts'
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const EVIL = `</h2><script>document.title='evil'</script><img src=x onerror="document.title='evil'">" onclick=x \u202egnp.a`
