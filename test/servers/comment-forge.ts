@@ -24,6 +24,10 @@ export interface CommentForge {
   readonly comments: StoredComment[]
   /** Every request as `METHOD /path?query`. */
   readonly asked: string[]
+  /** Labels of the pull request. */
+  readonly labels: string[]
+  /** The bodies of the statuses of its commit. */
+  readonly statuses: object[]
   /** Adds a comment as somebody would by the page. */
   write(author: Author, body: string): StoredComment
   /** What to answer instead, once for each. */
@@ -35,6 +39,9 @@ export interface CommentForge {
 
 const SELF: Author = { name: 'ci' }
 export const TOKEN = 'to-ken-0123456789'
+
+/** The latest commit of the pull request. */
+const COMMIT = 'c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ffe'
 
 /** Most comments of a page, so that there are several. */
 const PAGE = 3
@@ -48,6 +55,11 @@ interface Rules {
   readonly query: string
   readonly one: RegExp
   readonly change: 'PATCH' | 'PUT'
+  readonly pull: string
+  readonly statuses: string
+  /** Names and values of a status. */
+  readonly status: Readonly<Record<string, RegExp>>
+  showPull(labels: readonly string[]): object
   readonly mostCharacters: number
   show(comment: StoredComment): object
   self(author: Author): object
@@ -65,6 +77,15 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     list: '/repos/me/app/issues/7/comments',
     one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
     query: 'per_page=100',
+    pull: '/repos/me/app/pulls/7',
+    statuses: `/repos/me/app/statuses/${COMMIT}`,
+    status: {
+      state: /^(?:success|failure)$/,
+      context: /./,
+      description: /^.{1,140}$/,
+      target_url: /^https:/,
+    },
+    showPull: labels => ({ head: { sha: COMMIT }, labels: labels.map(name => ({ id: 1, name })) }),
     change: 'PATCH',
     show: ({ id, body, author }: StoredComment) => ({
       id,
@@ -81,6 +102,15 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     list: '/repos/me/app/issues/7/comments',
     one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
     query: '',
+    pull: '/repos/me/app/pulls/7',
+    statuses: `/repos/me/app/statuses/${COMMIT}`,
+    status: {
+      state: /^(?:success|failure)$/,
+      context: /./,
+      description: /^.{1,140}$/,
+      target_url: /^https:/,
+    },
+    showPull: labels => ({ head: { sha: COMMIT }, labels: labels.map(name => ({ id: 1, name })) }),
     change: 'PATCH',
     show: ({ id, body, author }: StoredComment) => ({
       id,
@@ -97,6 +127,10 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     list: '/projects/group%2Fme%2Fapp/merge_requests/7/notes',
     one: /^\/projects\/group%2Fme%2Fapp\/merge_requests\/7\/notes\/(\d+)$/,
     query: 'per_page=100&sort=asc&order_by=created_at',
+    pull: '/projects/group%2Fme%2Fapp/merge_requests/7',
+    statuses: `/projects/group%2Fme%2Fapp/statuses/${COMMIT}`,
+    status: { state: /^(?:success|failed)$/, name: /./, description: /^.{1,255}$/, target_url: /^https:/ },
+    showPull: labels => ({ iid: 7, sha: COMMIT, labels }),
     change: 'PUT',
     show: ({ id, body, author }: StoredComment) => ({
       id,
@@ -124,6 +158,8 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
   const rules: Rules = KINDS[kind]
   const comments: StoredComment[] = []
   const asked: string[] = []
+  const labels: string[] = []
+  const statuses: object[] = []
   const instead: CommentForge['instead'] = []
   let lastId = 100
 
@@ -167,6 +203,14 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
       }
     }
     if (query.size > 0) return refuse(400, 'no query is known here')
+    if (method === 'GET' && at === rules.pull) return { status: 200, body: rules.showPull(labels) }
+    if (method === 'POST' && at === rules.statuses) {
+      const given = Object.entries((body ?? {}) as object)
+      if (given.some(([name, text]) => !rules.status[name]?.test(String(text))))
+        return refuse(422, 'Validation Failed')
+      statuses.push(body as object)
+      return { status: 201, body: { id: 1 } }
+    }
     const isAdded = method === 'POST' && at === rules.list
     if (!isAdded && (number === undefined || ![rules.change, 'DELETE'].includes(method)))
       return refuse(404, 'Not Found')
@@ -193,6 +237,8 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     api: '',
     comments,
     asked,
+    labels,
+    statuses,
     write,
     instead,
     before: () => {},

@@ -69,6 +69,12 @@ const pullRequestFlags = {
     isRepeated: false,
   },
   ...compareFlags,
+  status: {
+    about: 'set a commit status for the differences that --fail-on names, instead of exit code 1',
+    needs: 'failOn',
+    findFault: ({ comment }) => (comment ? undefined : '--status requires --comment.'),
+    isRepeated: false,
+  },
   ...commentFlags,
 } as const satisfies Flags
 

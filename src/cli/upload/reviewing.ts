@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { openComment, TITLE } from '../../client/comments/comment.ts'
+import { openComment, TITLE, type Told } from '../../client/comments/comment.ts'
 import { type ReportLink, toBody } from '../../client/comments/comment-body.ts'
 import { findJob, runOf } from '../../client/comments/pull-request.ts'
 import type { Entry } from '../../client/entries.ts'
@@ -63,6 +63,8 @@ export async function openReviewing(
   let more: readonly Result[] = []
   let review: Review | undefined
   let report: ReportLink | undefined
+  let rejection: string | undefined
+  let told: Told
   let hasFailed = false
 
   async function storeBaseline(name: string, results: readonly Result[], uploads: Uploads): Promise<void> {
@@ -129,7 +131,8 @@ export async function openReviewing(
       if (review?.baseline && !signal.aborted)
         terminal.note(oneLine(`Compared with ${review.baseline.name}: ${totalsOf(review)}.`))
       try {
-        await write?.({ results, review, report }, signal)
+        rejection = findRejection(review, failOn.flat())
+        told = await write?.({ results, review, report, rejection }, signal)
       } catch (error) {
         hasFailed = true
         terminal.note(oneLine(terminal.mask(`Could not write the comment: ${messageOf(error)}`)))
@@ -137,13 +140,19 @@ export async function openReviewing(
       return !hasFailed
     },
     isRejected() {
-      const words = failOn.flat()
-      const counts = Object.entries(review ? countsOf(review) : {}).filter(([word]) => words.includes(word))
-      const found = counts.flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []))
-      if (found.length > 0) terminal.note(`--fail-on: ${found.join(' · ')}.`)
-      return found.length > 0
+      if (rejection !== undefined) terminal.note(`--fail-on: ${rejection}${TOLD[told ?? 'exit']}.`)
+      return rejection !== undefined && told === undefined
     },
   }
+}
+
+const TOLD = { reviewed: ', reviewed', status: ', as the commit status says', exit: '' }
+
+/** The differences that `--fail-on` names. */
+function findRejection(review: Review | undefined, words: readonly string[]): string | undefined {
+  const counts = Object.entries(review ? countsOf(review) : {}).filter(([word]) => words.includes(word))
+  const found = counts.flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []))
+  return found.length > 0 ? found.join(' · ') : undefined
 }
 
 const NO_IMAGES: EarlierImages = { images: [] }

@@ -13,6 +13,8 @@ export interface CommentOptions {
   commentName?: string
   commentTitle?: string
   commentToken?: string
+  /** Whether a commit status tells the differences that `--fail-on` names. */
+  status?: boolean
 }
 
 /** The default heading of a comment. */
@@ -31,7 +33,12 @@ export interface Shown {
   readonly results: readonly Result[]
   readonly review?: Review | undefined
   readonly report?: ReportLink | undefined
+  /** The differences that `--fail-on` names, such as "3 changed". Undefined if there are none. */
+  readonly rejection?: string | undefined
 }
+
+/** What became of the differences that `--fail-on` names: a person has reviewed them, or a commit status tells them. */
+export type Told = 'reviewed' | 'status' | undefined
 
 /**
  * Finds the pull request and the token before anything is uploaded.
@@ -40,10 +47,10 @@ export interface Shown {
  * @throws Error if the pull request or the token can't be found
  */
 export async function openComment(
-  { pr, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
+  { pr, commentName, commentTitle = TITLE, commentToken, status: hasStatus = false }: CommentOptions,
   job: CiJob | undefined,
   context: Context,
-): Promise<(shown: Shown, signal: AbortSignal) => Promise<void>> {
+): Promise<(shown: Shown, signal: AbortSignal) => Promise<Told>> {
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
@@ -55,12 +62,13 @@ export async function openComment(
       throw new Error(
         'Could not find the pull request, because this is not a job of a supported CI provider. Specify its URL with --pr.',
       )
-    return async () => context.note('This job does not belong to a pull request, so no comment was written.')
+    return async () =>
+      void context.note('This job does not belong to a pull request, so no comment was written.')
   }
   const token = commentToken || ownToken(pullRequest, job, context.env)
   const { host, protocol, hostname, origin } = new URL(pullRequest.api)
   if (!token) {
-    if (job?.isFork) return async () => context.note(FORK_NOTE)
+    if (job?.isFork) return async () => void context.note(FORK_NOTE)
     const isHome = isAtHome(pullRequest, job)
     throw new Error(
       `Could not write a comment on ${host} without an API token. Set ${isHome ? `${TOKENS[pullRequest.forge]} or ` : ''}UPLOAD_COMMENT_TOKEN in the job.`,
@@ -74,26 +82,46 @@ export async function openComment(
   context.learn([token])
   const name = commentName ?? job?.name ?? ''
   const run = runOf(job)
-  return async ({ results, review, report }, signal) => {
-    const body = toBody({ title: commentTitle, run, report }, results, review)
+  return async ({ results, review, report, rejection }, signal) => {
     const request = {
       pullRequest,
       token,
       name,
       run: job?.run ?? 0,
-      body,
+      body: toBody({ title: commentTitle, run, report }, results, review),
       isUpdate: review !== undefined && isAllTheSame(review),
       outgoing: fromEnvironment(context.env),
     }
-    const [{ writeComment }, { CommentForbidden }] = await Promise.all([
+    const [{ readComment, writeComment }, { CommentForbidden }, approval] = await Promise.all([
       import('./write.ts'),
       import('./forge-client.ts'),
+      import('./approval.ts'),
     ])
+    const digest = review && rejection !== undefined ? approval.digestOf(review) : undefined
     try {
-      context.note(OUTCOME_NOTES[await writeComment(request, signal)])
+      const pull = digest !== undefined || hasStatus ? await approval.readPull(request, signal) : undefined
+      const earlier = digest === undefined ? undefined : await readComment(request, signal)
+      const isReviewed =
+        digest !== undefined && (pull?.isLabelled || approval.isTicked(earlier ?? '', digest))
+      const box = digest === undefined ? '' : approval.toBox(digest, isReviewed)
+      const written = await writeComment({ ...request, body: request.body + box }, signal)
+      context.note(OUTCOME_NOTES[written])
+      if (hasStatus && pull) {
+        const isGreen = rejection === undefined || isReviewed
+        const description = `${rejection ?? 'No differences'}${isReviewed ? ', reviewed' : ''}`
+        const status = {
+          isGreen,
+          name: [commentTitle, name].filter(Boolean).join(': '),
+          description,
+          url: run.url,
+        }
+        await approval.setStatus(request, pull.commit, status, signal)
+      }
+      return isReviewed ? 'reviewed' : hasStatus ? 'status' : undefined
     } catch (error) {
       if (!job?.isFork || !(error instanceof CommentForbidden)) throw error
       context.note(FORK_NOTE)
+      return undefined
     }
   }
 }

@@ -11,6 +11,16 @@ export interface Comment {
   readonly isBot: boolean
 }
 
+/** A status of a commit, next to its checks. */
+export interface CommitStatus {
+  readonly isGreen: boolean
+  /** Distinguishes it from those of other jobs. */
+  readonly name: string
+  readonly description: string
+  /** What it links to. */
+  readonly url?: string | undefined
+}
+
 /** The URLs, headers and fields of the API of one kind of Git host. */
 export interface ForgeApi {
   headers(token: string): Record<string, string>
@@ -23,8 +33,31 @@ export interface ForgeApi {
   viewer?(pullRequest: PullRequest): string
   /** @returns undefined if the value is not a comment of a user or an app */
   read(answer: unknown): Comment | undefined
+  /** URL of a pull request. */
+  pull(pullRequest: PullRequest): string
+  readPull(answer: unknown): { readonly commit: string; readonly labels: readonly string[] }
+  /** URL that sets a status of a commit with POST. */
+  status(pullRequest: PullRequest, commit: string): string
+  showStatus(status: CommitStatus): object
   /** The permission that the token needs, as the end of a sentence. */
   readonly needs: string
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
+
+/** A pull request of GitHub or Gitea. */
+const ofPulls: Pick<ForgeApi, 'pull' | 'readPull' | 'status' | 'showStatus'> = {
+  pull: ({ api, repo, pull }) => `${api}/repos/${repo}/pulls/${pull}`,
+  readPull(answer) {
+    const { head, labels } = membersOf(answer)
+    const names = Array.isArray(labels) ? labels.map(label => textOf(membersOf(label)['name'])) : []
+    return { commit: textOf(membersOf(head)['sha']), labels: names }
+  },
+  status: ({ api, repo }, commit) => `${api}/repos/${repo}/statuses/${commit}`,
+  showStatus: ({ isGreen, name, description, url }) => ({
+    ...{ state: isGreen ? 'success' : 'failure', context: name, description },
+    ...(url !== undefined && { target_url: url }),
+  }),
 }
 
 function toComment(
@@ -56,17 +89,20 @@ export const FORGE_APIS: Readonly<Record<ForgeKind, ForgeApi>> = {
     }),
     comments: pullRequest => `${ofIssue(pullRequest)}?per_page=100`,
     comment: oneOfIssue,
+    ...ofPulls,
     change: 'PATCH',
     // The API of GitHub Enterprise Server is below /api/v3, and its GraphQL endpoint is not.
     viewer: ({ api }) => `${api.replace(/\/v3$/, '')}/graphql`,
     read: answer =>
       toComment(answer, raw => ({ author: userOf(raw)['login'], isBot: userOf(raw)['type'] === 'Bot' })),
-    needs: 'the job needs "permissions: pull-requests: write", which pull requests from forks do not get',
+    needs:
+      'the job needs "permissions: pull-requests: write", and "statuses: write" for --status, which pull requests from forks do not get',
   },
   gitea: {
     headers: token => ({ authorization: `token ${token}`, accept: 'application/json' }),
     comments: ofIssue,
     comment: oneOfIssue,
+    ...ofPulls,
     change: 'PATCH',
     read: answer => toComment(answer, raw => ({ author: userOf(raw)['login'], isBot: false })),
     needs: 'the token needs the scope "write:issue"',
@@ -75,6 +111,16 @@ export const FORGE_APIS: Readonly<Record<ForgeKind, ForgeApi>> = {
     headers: token => ({ 'private-token': token, accept: 'application/json' }),
     comments: pullRequest => `${ofMergeRequest(pullRequest)}?per_page=100&sort=asc&order_by=created_at`,
     comment: (pullRequest, id) => `${ofMergeRequest(pullRequest)}/${id}`,
+    pull: pullRequest => ofMergeRequest(pullRequest).replace(/\/notes$/, ''),
+    readPull(answer) {
+      const { sha, labels } = membersOf(answer)
+      return { commit: textOf(sha), labels: Array.isArray(labels) ? labels.map(textOf) : [] }
+    },
+    status: ({ api, repo }, commit) => `${api}/projects/${encodeURIComponent(repo)}/statuses/${commit}`,
+    showStatus: ({ isGreen, name, description, url }) => ({
+      ...{ state: isGreen ? 'success' : 'failed', name, description },
+      ...(url !== undefined && { target_url: url }),
+    }),
     change: 'PUT',
     read: answer =>
       toComment(answer, raw => ({ author: membersOf(raw['author'])['username'], isBot: false })),

@@ -53,6 +53,17 @@ export async function writeComment(request: CommentRequest, signal: AbortSignal)
   }
 }
 
+/** The text of the comment that an earlier run of the job has written. */
+export async function readComment(request: CommentRequest, signal: AbortSignal): Promise<string | undefined> {
+  const comments = openComments(request)
+  try {
+    const [before] = await comments.listOwn(signal)
+    return before?.comment.body
+  } finally {
+    comments.close()
+  }
+}
+
 /** Creates the comment. Before a retry it checks for the comment, because only the response may have been lost. */
 async function createOnce(comments: OwnComments, text: string, signal: AbortSignal): Promise<number> {
   let isAgain = false

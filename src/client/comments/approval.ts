@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto'
+import { type Review, rowsIn } from '../reports/review.ts'
+import { type ForgeAccess, openForge } from './forge-client.ts'
+import { type CommitStatus, FORGE_APIS } from './forges.ts'
+
+/** The label of a pull request that approves all differences. */
+const LABEL = 'images-reviewed'
+
+/** Identifies the differences that a box is about: other ones need another look. */
+export function digestOf(review: Review): string {
+  const rows = rowsIn(review, 'changed', 'new', 'gone', 'renamed').map(({ name, state, before, after }) =>
+    [name, state, before?.sha256, after?.sha256, after?.url].join('\n'),
+  )
+  return createHash('sha256').update(rows.sort().join('\n\n')).digest('hex').slice(0, 16)
+}
+
+/** The box below the images of a comment. */
+export function toBox(digest: string, isTicked: boolean): string {
+  return `\n- [${isTicked ? 'x' : ' '}] I have looked at these images <!-- reviewed ${digest} -->\n`
+}
+
+/** Whether the box of these differences is ticked. Names in a comment can't contain `<`, so they can't forge it. */
+export function isTicked(body: string, digest: string): boolean {
+  return new RegExp(`^[-*] \\[[xX]\\] .{0,100}<!-- reviewed ${digest} -->`, 'm').test(body)
+}
+
+/** Reads the latest commit of a pull request, and whether it has the label. @throws UploadError `destination_failed` */
+export async function readPull(
+  access: ForgeAccess,
+  signal: AbortSignal,
+): Promise<{ readonly commit: string; readonly isLabelled: boolean }> {
+  const api = FORGE_APIS[access.pullRequest.forge]
+  const forge = openForge(access)
+  try {
+    const reply = await forge.ask('GET', api.pull(access.pullRequest), undefined, signal)
+    const { commit, labels } = api.readPull(reply.json())
+    return { commit, isLabelled: labels.includes(LABEL) }
+  } finally {
+    forge.close()
+  }
+}
+
+/** Sets a status of a commit. @throws UploadError `destination_failed`; CommentForbidden */
+export async function setStatus(
+  access: ForgeAccess,
+  commit: string,
+  status: CommitStatus,
+  signal: AbortSignal,
+): Promise<void> {
+  const api = FORGE_APIS[access.pullRequest.forge]
+  const forge = openForge(access)
+  try {
+    await forge.ask('POST', api.status(access.pullRequest, commit), api.showStatus(status), signal)
+  } finally {
+    forge.close()
+  }
+}

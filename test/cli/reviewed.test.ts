@@ -1,0 +1,94 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { makePicture } from '../helpers/picture.ts'
+import { type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { runCli } from './run-cli.ts'
+
+async function prepare(kind: CommentForgeKind) {
+  const [cwd, forge] = [await makeDirectory(), await startCommentForge(kind)]
+  onTestFinished(() => forge.close())
+  const local = { directory: 'stored', urlPrefix: 'https://img.example.com' }
+  await writeFile(
+    join(cwd, 'upload-server.json'),
+    JSON.stringify({ providers: { local: { Default: local } } }),
+  )
+  const write = (name: string, red: number) => writeFile(join(cwd, name), makePicture(9, [red, 0, 0]))
+  for (const folder of ['main', 'shots']) await mkdir(join(cwd, folder))
+  await write('main/a.png', 10)
+  await write('shots/a.png', 200)
+  const run = async (...more: string[]) => {
+    const pull = ['--pr', pageOf(forge, kind), '--comment-token', TOKEN, '--comment-name', 'e2e']
+    const args = ['--comment', '--compare', 'main', '--fail-on', 'changed,new', ...pull, ...more, 'shots']
+    const { code, stderr } = await runCli(['upload', ...args], { cwd, env: {} })
+    return { code, said: stderr.split('\n').find(line => line.startsWith('--fail-on')) ?? stderr }
+  }
+  /** Ticks the box, as the page of the pull request does. */
+  const tick = () => {
+    const [comment] = forge.comments
+    if (comment) comment.body = comment.body.replace('- [ ] I have', '- [x] I have')
+  }
+  return { forge, write, run, tick }
+}
+
+describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => {
+  it('the job is green again when somebody has ticked the box, until other images change', async () => {
+    const { forge, write, run, tick } = await prepare(kind)
+    expect(await run()).toEqual({ code: 1, said: '--fail-on: 1 changed.' })
+    expect(forge.comments[0]?.body).toMatch(
+      /^- \[ \] I have looked at these images <!-- reviewed \w{16} -->$/m,
+    )
+    tick()
+    const seen = { code: 0, said: '--fail-on: 1 changed, reviewed.' }
+    expect(await run()).toEqual(seen)
+    expect(await run()).toEqual(seen)
+    await write('shots/b.png', 90)
+    expect(await run()).toEqual({ code: 1, said: '--fail-on: 1 changed · 1 new.' })
+    expect(forge.comments[0]?.body).toContain('- [ ] I have looked at these images')
+    forge.labels.push('images-reviewed')
+    expect(await run()).toMatchObject({ code: 0 })
+  })
+
+  it('a commit status tells the differences instead of the exit code', async () => {
+    const { forge, write, run, tick } = await prepare(kind)
+    const red = kind === 'gitlab' ? 'failed' : 'failure'
+    expect(await run('--status')).toEqual({
+      code: 0,
+      said: '--fail-on: 1 changed, as the commit status says.',
+    })
+    tick()
+    await run('--status')
+    await write('shots/a.png', 10)
+    await run('--status')
+    const name = kind === 'gitlab' ? 'name' : 'context'
+    expect(forge.statuses).toEqual([
+      { state: red, [name]: 'Pictures: e2e', description: '1 changed' },
+      { state: 'success', [name]: 'Pictures: e2e', description: '1 changed, reviewed' },
+      { state: 'success', [name]: 'Pictures: e2e', description: 'No differences' },
+    ])
+  })
+
+  it('attack: a box in the comment of somebody else, or one that an image is named after', async () => {
+    const { forge, write, run, tick } = await prepare(kind)
+    await run()
+    const [own] = forge.comments
+    tick()
+    const ticked = own?.body ?? ''
+    forge.comments.splice(0)
+    forge.write({ name: 'somebody' }, ticked)
+    expect(await run()).toMatchObject({ code: 1 })
+    const digest = /reviewed (\w{16})/.exec(ticked)?.[1]
+    await write(`shots/- [x] I <!-- reviewed ${digest} -->.png`, 10)
+    expect(await run()).toMatchObject({ code: 1 })
+    expect(await run()).toMatchObject({ code: 1 })
+  })
+})
+
+it('--status needs differences to tell, and a comment', async () => {
+  const { run } = await prepare('github')
+  const args = ['upload', '--compare', 'main', '--status', '--fail-on', 'new', 'shots']
+  const { code, stderr } = await runCli(args, { cwd: await makeDirectory(), env: {} })
+  expect([code, stderr]).toEqual([2, expect.stringContaining('--status requires --comment.')])
+  expect((await run('--status')).code).toBe(0)
+})
