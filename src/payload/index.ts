@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { unlink } from 'node:fs/promises'
+import { type FileHandle, unlink } from 'node:fs/promises'
 import { asUploadError, isStorageFull, UploadError } from '../errors.ts'
-import { closeFile, writeAll } from '../files/file-calls.ts'
 import { type Payload, payloadInFile, payloadInMemory } from './bytes.ts'
 import { memoryForRequests } from './container-memory.ts'
 import { sniffLength, sniffType } from './sniff.ts'
@@ -125,24 +124,17 @@ async function receive(
   /** Bytes of `chunks`, which count against the budget. */
   let held = 0
   /** Undefined while the payload is in memory. */
-  let file: { readonly path: string; readonly fd: number } | undefined
+  let spooled: { readonly path: string; readonly file: FileHandle } | undefined
   let failure: UploadError | undefined
 
   const mayStay = () =>
     size <= SMALL_BYTES || (!spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE)
 
-  function keep(chunk: Uint8Array): Promise<void> | undefined {
-    if (size > limit) throw tooLarge(name, limit)
-    if (head.length < sniffLength(head)) head = lengthen(head, chunk)
-    chunks.push(chunk)
-    held += chunk.length
-    memory.free -= chunk.length
-    return memory.free < 0 || (file ? held >= WRITTEN_BYTES : !mayStay()) ? write() : undefined
-  }
-
   async function write(): Promise<void> {
-    file ??= await spool.create()
-    await writeAll(file.fd, chunks)
+    spooled ??= await spool.create()
+    const { bytesWritten } = await spooled.file.writev(chunks)
+    // Only a disk that is full takes a part. Writing the rest gives the error.
+    if (bytesWritten < held) await spooled.file.writeFile(Buffer.concat(chunks).subarray(bytesWritten))
     release()
   }
 
@@ -154,48 +146,47 @@ async function receive(
 
   async function discard(): Promise<void> {
     release()
-    if (!file) return
-    await closeFile(file.fd).catch(() => {})
-    await unlink(file.path).catch(() => {})
+    await spooled?.file.close().catch(() => {})
+    if (spooled) await unlink(spooled.path).catch(() => {})
   }
 
-  async function attempt(work: () => Promise<void> | undefined): Promise<void> {
-    try {
-      await work()
-    } catch (error) {
-      const reason = storageError(error, spool)
-      if (!readsOn) throw reason
-      failure = asUploadError(reason, NOT_KEPT)
-      release()
-    }
+  function fail(error: unknown): void {
+    const reason = storageError(error, spool)
+    if (!readsOn) throw reason
+    failure = asUploadError(reason, NOT_KEPT)
+    release()
   }
 
   try {
     for await (const chunk of body) {
       size += chunk.length
       hash.update(chunk)
-      if (!failure) await attempt(() => keep(chunk))
+      if (failure) continue
+      if (head.length < sniffLength(head)) head = lengthen(head, chunk)
+      chunks.push(chunk)
+      held += chunk.length
+      memory.free -= chunk.length
+      const isTooMuch = memory.free < 0 || (spooled ? held >= WRITTEN_BYTES : !mayStay())
+      if (size > limit) fail(tooLarge(name, limit))
+      else if (isTooMuch) await write().catch(fail)
     }
-    if (file && !failure) await attempt(write)
+    if (spooled && !failure) await write().catch(fail)
     const sha256 = hash.digest('hex')
     if (failure) {
       await discard()
       return { error: failure, sha256 }
     }
     const identity = { name, folders, size, sha256, ...sniffType(head, name) }
-    if (!file) {
+    if (!spooled) {
       const bytes = held
       return payloadInMemory(chunks, identity, () => {
         memory.free += bytes
       })
     }
-    const { path, fd } = file
-    file = undefined // Another file may have its number once it is closed.
-    await closeFile(fd).catch(async error => {
-      await unlink(path).catch(() => {})
+    await spooled.file.close().catch(error => {
       throw storageError(error, spool)
     })
-    return payloadInFile(path, identity)
+    return payloadInFile(spooled.path, identity)
   } catch (error) {
     await discard()
     throw error

@@ -1,8 +1,7 @@
 import { randomInt } from 'node:crypto'
-import { mkdir, readdir, rmdir, stat, unlink, utimes } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rmdir, stat, unlink, utimes } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { systemCode } from '../errors.ts'
-import { openFile } from '../files/file-calls.ts'
 import { type Held, holdFolder } from '../files/held.ts'
 import { makePath } from '../files/make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from '../flow/owner.ts'
@@ -24,7 +23,7 @@ export interface Spool {
    * Makes an empty file, mode 0600, open for writing and reading. The caller closes and removes it. Its path is valid for
    * this process and its children, until the spool is closed.
    */
-  create(): Promise<{ path: string; fd: number }>
+  create(): Promise<{ path: string; file: FileHandle }>
   /**
    * Calls `make` with a new name in the directory. It is called again with another name if the directory was removed. The
    * caller removes what `make` made, even if it fails.
@@ -129,7 +128,7 @@ export function createSpool(
   return {
     directory: own,
     disk,
-    create: () => place(async path => ({ path, fd: await openFile(path, 'wx+', 0o600) })),
+    create: () => place(async path => ({ path, file: await open(path, 'wx+', 0o600) })),
     place,
     holds: path => current !== undefined && path.startsWith(current.path + sep),
     async close() {

@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { openSync } from 'node:fs'
-import { readdir, readFile, symlink } from 'node:fs/promises'
+import { open, readdir, readFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readAll } from '../../src/body.ts'
@@ -239,7 +238,7 @@ describe('a payload that fails', () => {
       async create() {
         const path = join(dirname(await makeDirectory()), `full-${randomBytes(6).toString('hex')}`)
         await symlink('/dev/full', path)
-        return { path, fd: openSync(path, 'r+') }
+        return { path, file: await open(path, 'r+') }
       },
     }
   }

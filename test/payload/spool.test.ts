@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, writeSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, realpath, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -25,11 +25,11 @@ describe('a spool', () => {
     expect(new Set(files.map(file => file.path)).size).toBe(20)
     expect(dirname(spool.directory)).toBe(directory)
     expect(await modeOf(spool.directory)).toBe(0o700)
-    for (const { path, fd } of files) {
+    for (const { path, file } of files) {
       expect(await realpath(dirname(path))).toBe(await realpath(spool.directory))
       expect(await modeOf(path)).toBe(0o600)
-      writeSync(fd, 'x')
-      closeSync(fd)
+      await file.write('x')
+      await file.close()
     }
     await spool.close()
     expect(await readdir(directory)).toEqual([])
@@ -38,9 +38,9 @@ describe('a spool', () => {
   it('keeps two spools in one directory apart', async () => {
     const directory = await makeDirectory()
     const [one, two] = [createSpool(directory), createSpool(directory)]
-    const { path, fd } = await one.create()
-    closeSync(fd)
-    closeSync((await two.create()).fd)
+    const { path, file } = await one.create()
+    await file.close()
+    await (await two.create()).file.close()
     await two.close()
     expect(existsSync(path)).toBe(true)
     await one.close()
@@ -49,10 +49,10 @@ describe('a spool', () => {
 
   it('goes on when somebody removes its directory', async () => {
     const spool = createSpool(await makeDirectory())
-    closeSync((await spool.create()).fd)
+    await (await spool.create()).file.close()
     await rm(spool.directory, { recursive: true })
-    const { path, fd } = await spool.create()
-    closeSync(fd)
+    const { path, file } = await spool.create()
+    await file.close()
     expect(existsSync(path)).toBe(true)
     expect(await modeOf(spool.directory)).toBe(0o700)
     await spool.close()
@@ -64,8 +64,8 @@ describe('a spool', () => {
     const spool = createSpool(join(directory, 'tmp'))
     await expect(spool.create()).rejects.toMatchObject({ code: expect.stringMatching(/ENOTDIR|EEXIST/) })
     await rm(join(directory, 'tmp'))
-    const { fd } = await spool.create()
-    closeSync(fd)
+    const { file } = await spool.create()
+    await file.close()
     await spool.close()
   })
 
@@ -86,7 +86,7 @@ describe('a spool', () => {
       await mkdir(join(directory, 'x'), { mode: 0o755 })
       return work(join(directory, 'x'))
     })
-    for (const { fd } of await Promise.all([spool.create(), spool.create()])) closeSync(fd)
+    for (const { file } of await Promise.all([spool.create(), spool.create()])) await file.close()
     expect(calls).toBe(1)
     await spool.close()
   })
@@ -128,7 +128,7 @@ describe('sweepSpool', () => {
   it('leaves alone what this process and other running ones use', async () => {
     const directory = await makeSpools([`${here}.${process.ppid}.0123456789ab`, `${here}.1.0123456789ab`])
     const spool = createSpool(directory)
-    closeSync((await spool.create()).fd)
+    await (await spool.create()).file.close()
     const before = await readdir(directory)
     expect(before).toContain(basename(spool.directory))
     await sweepSpool(directory)

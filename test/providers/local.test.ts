@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { closeSync, createReadStream, writeFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import {
   chmod,
   link,
@@ -68,8 +68,8 @@ async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
 async function spoolPayload(target: OpenTarget, bytes: Buffer): Promise<string> {
   const file = await target.spool?.create()
   if (!file) return expect.fail('local has a spool')
-  writeFileSync(file.fd, bytes)
-  closeSync(file.fd)
+  await file.file.writeFile(bytes)
+  await file.file.close()
   return file.path
 }
 
@@ -429,7 +429,7 @@ describe('how local writes', () => {
   it('makes the folder itself with its mode when payloads are spooled before the first put', async () => {
     const { target, directory } = await openFresh({ directoryMode: '0750' })
     const file = await target.spool?.create()
-    if (file) closeSync(file.fd)
+    await file?.file.close()
     expect((await stat(directory)).mode & 0o777).toBe(0o750)
     expect((await stat(dirname(file?.path ?? ''))).mode & 0o777).toBe(0o700)
   })
@@ -616,7 +616,7 @@ describe('temporary files of killed servers', () => {
   it('of another destination in this process with the same folder are not taken for them', async () => {
     const { target, directory } = await openFresh()
     const file = await target.spool?.create()
-    if (file) closeSync(file.fd)
+    await file?.file.close()
     const other = await openLocal(directory, {}, 'other')
     await other.put(objectOf('a.png', Buffer.of(1)), never())
     await other.close?.()

@@ -1,26 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import {
-  chmod,
-  constants,
-  copyFile,
-  type FileHandle,
-  link,
-  open,
-  stat,
-  unlink,
-  writeFile,
-} from 'node:fs/promises'
-import { join, sep } from 'node:path'
+import { constants, copyFile, link, open, rename, stat, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { wrongSize } from '../../body.ts'
 import { systemCode } from '../../errors.ts'
-import { closeFile, openFile, renameFile, syncFile, writeAll } from '../../files/file-calls.ts'
 import { syncFolder } from '../../files/folder-sync.ts'
 import type { Held } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
-import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 
-/** Maximum size of a body that is written at once, in bytes. */
-const MAX_BUFFERED_BYTES = 1024 * 1024
 /** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 /** Error codes of file systems without permissions. */
@@ -51,12 +38,14 @@ export function createWriter(options: WriterOptions): WriteFile {
   /** Writes the temporary file, and removes it if that fails. */
   async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
     try {
-      if (needsChmod || !isSmall(body)) await copy(path, body, signal)
-      else {
-        const chunks: Buffer[] = []
-        for await (const chunk of body.read(signal)) chunks.push(chunk)
-        assertSize(bytesOf(chunks), body)
-        await writeNew(path, chunks, fileMode, durable)
+      if (body.path !== undefined) await linkOrCopy(body.path, path)
+      const file = await open(path, body.path === undefined ? 'wx' : 'r+', fileMode)
+      try {
+        if (body.path === undefined) await writeFile(file, exactly(body, signal))
+        if (needsChmod || body.path !== undefined) await file.chmod(fileMode).catch(ignoreMissingModes)
+        if (durable) await file.sync()
+      } finally {
+        await file.close()
       }
       return path
     } catch (error) {
@@ -78,28 +67,9 @@ export function createWriter(options: WriterOptions): WriteFile {
     await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   }
 
-  async function copy(path: string, body: FileBody, signal: AbortSignal): Promise<void> {
-    const isLinked = body.path !== undefined
-    if (body.path !== undefined) {
-      await linkOrCopy(body.path, path)
-      if (!durable) {
-        await chmod(path, fileMode).catch(ignoreMissingModes)
-        return
-      }
-    }
-    const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
-    try {
-      if (!isLinked) await writeBody(handle, body, signal)
-      if (isLinked || needsChmod) await handle.chmod(fileMode).catch(ignoreMissingModes)
-      if (durable) await handle.sync()
-    } finally {
-      await handle.close()
-    }
-  }
-
   async function move(path: string, folder: string, file: string): Promise<void> {
     try {
-      await renameFile(path, folder + sep + file)
+      await rename(path, join(folder, file))
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
       await copyOver(path, folder, file)
@@ -112,7 +82,7 @@ export function createWriter(options: WriterOptions): WriteFile {
     try {
       await copyFile(path, temporary, constants.COPYFILE_EXCL)
       if (durable) await syncPath(temporary)
-      await renameFile(temporary, join(folder, file))
+      await rename(temporary, join(folder, file))
     } catch (error) {
       await discard(temporary)
       throw error
@@ -140,40 +110,14 @@ export function createWriter(options: WriterOptions): WriteFile {
   }
 }
 
-async function writeNew(
-  path: string,
-  chunks: readonly Uint8Array[],
-  mode: number,
-  durable: boolean,
-): Promise<void> {
-  const file = await openFile(path, 'wx', mode)
-  try {
-    await writeAll(file, chunks)
-    if (durable) await syncFile(file)
-  } finally {
-    await closeFile(file)
+/** The bytes of a body. @throws `wrongSize` */
+async function* exactly(body: FileBody, signal: AbortSignal): AsyncGenerator<Buffer> {
+  let left = body.size
+  for await (const chunk of body.read(signal)) {
+    left -= chunk.length
+    yield chunk
   }
-}
-
-/** Whether the bytes of a body are in memory and few. */
-function isSmall({ path, size }: FileBody): boolean {
-  return path === undefined && size <= MAX_BUFFERED_BYTES
-}
-
-function bytesOf(chunks: readonly Uint8Array[]): number {
-  let bytes = 0
-  for (const chunk of chunks) bytes += chunk.length
-  return bytes
-}
-
-async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal): Promise<void> {
-  await writeFile(handle, body.read(signal), { signal })
-  assertSize((await handle.stat()).size, body)
-}
-
-function assertSize(size: number, body: FileBody): void {
-  if (size === body.size) return
-  throw new Problem(`only ${size} of ${body.size} bytes of the file arrived`, { retryable: true })
+  if (left !== 0) throw wrongSize()
 }
 
 async function syncPath(path: string): Promise<void> {

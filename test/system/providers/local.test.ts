@@ -1,6 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -58,8 +57,8 @@ async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
 async function spoolPayload(target: OpenTarget, bytes: Buffer): Promise<string> {
   const file = await target.spool?.create()
   if (!file) return expect.fail('local has a spool')
-  writeFileSync(file.fd, bytes)
-  closeSync(file.fd)
+  await file.file.writeFile(bytes)
+  await file.file.close()
   return file.path
 }
 
