@@ -74,11 +74,8 @@ export function createSlots(size: number, waiting: number): Slots {
     }
   }
 
-  function take(signal: AbortSignal): Promise<void> | undefined {
-    if (busy < size) {
-      busy++
-      return undefined
-    }
+  /** Waits for its turn, in which it has a slot. */
+  function queueUp(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const start = () => {
         stopListening()
@@ -103,7 +100,8 @@ export function createSlots(size: number, waiting: number): Slots {
     async run(work, signal) {
       signal.throwIfAborted()
       assertRoom()
-      await take(signal)
+      if (busy < size) busy++
+      else await queueUp(signal)
       try {
         return await work()
       } finally {

@@ -140,7 +140,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   const loopbackRules = { ...settings, proxyHeaders }
 
   async function admit(facts: RequestFacts): Promise<Caller> {
-    const { peerAddress, clientAddress, headers, rawHeaders, query } = facts
+    const { peerAddress, headers, rawHeaders } = facts
     const user = proxyUsers?.nameOf(facts)
     if (proxy && !proxy.requireKey && user !== undefined) return describeProxyCaller(user, proxy, settings)
 
@@ -148,7 +148,20 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     const mayBeLocal = !isFromProxy && isLoopbackAddress(peerAddress)
     const denial = mayBeLocal ? findExemptionDenial(headers, rawHeaders.length / 2, loopbackRules) : undefined
     if (mayBeLocal && denial === undefined) return loopback
+    return admitBySecret(facts, user, isFromProxy, denial)
+  }
 
+  /**
+   * @param user whom the reverse proxy names
+   * @param denial why the loopback exemption does not apply
+   */
+  async function admitBySecret(
+    facts: RequestFacts,
+    user: string | undefined,
+    isFromProxy: boolean,
+    denial: string | undefined,
+  ): Promise<Caller> {
+    const { clientAddress, headers, query } = facts
     // A person without a right key is known, too.
     const who =
       user === undefined ? { proxy: proxyUsers?.explainNameless(facts) } : { caller: proxyName(user) }

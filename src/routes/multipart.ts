@@ -93,30 +93,25 @@ export class PartMender extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
-    this.#attempt(() => {
+    try {
       this.#bytes += chunk.length
       if (this.#bytes > (this.#options.maxBytes ?? Infinity)) throw tooLargeForm()
       this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
-    }, done)
-  }
-
-  override _flush(done: TransformCallback): void {
-    this.#attempt(() => {
-      const isComplete = () => this.#state === 'epilogue'
-      // Some clients omit the line break after the last delimiter.
-      if (!isComplete()) this.#read(Buffer.concat([this.#rest, LINE_END]))
-      if (!isComplete()) throw incomplete(this.#state === 'preamble')
-    }, done)
-  }
-
-  #attempt(work: () => void, done: TransformCallback): void {
-    try {
-      work()
     } catch (error) {
       done(error as Error)
       return
     }
     done()
+  }
+
+  override _flush(done: TransformCallback): void {
+    const isComplete = () => this.#state === 'epilogue'
+    if (isComplete()) done()
+    // Some clients omit the line break after the last delimiter.
+    else
+      this._transform(LINE_END, 'latin1', error =>
+        done(error ?? (isComplete() ? null : incomplete(this.#state === 'preamble'))),
+      )
   }
 
   /** @returns what can't be parsed yet */
@@ -130,7 +125,10 @@ export class PartMender extends Transform {
       const { kind, start, end } = this.#findDelimiter(data, from)
       if (this.#state === 'body') this.#passBody(data.subarray(from, start))
       if (kind === undefined) return data.subarray(start)
-      this.#passDelimiter(kind)
+      if (this.#state === 'epilogue' && kind === 'part')
+        throw new UploadError('invalid_request', 'The form has data after its closing boundary.')
+      if (this.#state !== 'epilogue' && kind === 'close') this.push(`${MENDED_DELIMITER}--\r\n`, 'latin1')
+      this.#state = kind === 'close' ? 'epilogue' : 'header'
       from = end
     }
   }
@@ -176,15 +174,6 @@ export class PartMender extends Transform {
     this.#skip -= start
     this.#left -= body.length
     if (body.length > 0) this.push(body)
-  }
-
-  #passDelimiter(kind: 'part' | 'close'): void {
-    if (this.#state === 'epilogue') {
-      if (kind === 'close') return
-      throw new UploadError('invalid_request', 'The form has data after its closing boundary.')
-    }
-    if (kind === 'close') this.push(`${MENDED_DELIMITER}--\r\n`, 'latin1')
-    this.#state = kind === 'close' ? 'epilogue' : 'header'
   }
 
   /** The first delimiter at or after `from`. */

@@ -44,11 +44,21 @@ export function replyForOutcomes(
 ): UploadReply {
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
-  const [first] = failed
-  if (!first) return replyForFiles({ files: stored, destination })
+  return failed.length === 0
+    ? replyForFiles({ files: stored, destination })
+    : replyForFailures(stored, failed, destination, requestId, mask)
+}
+
+function replyForFailures(
+  stored: readonly StoredFile[],
+  failed: readonly Failed[],
+  destination: string,
+  requestId: string,
+  mask: Mask,
+): UploadReply {
   const errors = failed.map(outcome => toError(outcome, mask))
-  const message = summarise(errors, outcomes.length)
-  const { code, retryAfterS } = first.error
+  const message = summarise(errors, stored.length + failed.length)
+  const { code, retryAfterS } = (failed[0] as Failed).error
   return {
     status: statusOf(code),
     body: {

@@ -57,7 +57,8 @@ export function createUploadRoute(
     addToLog(res, { destination: idOf(destination) })
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     checkOptions(asked, destination)
-    const key = readIdempotencyKey(req.get('idempotency-key'))
+    const header = req.get('idempotency-key')
+    const key = header === undefined ? undefined : readIdempotencyKey(header)
     // A repeated request gets its response, whatever is left.
     if (key === undefined) await uploader.assertRoom(caller.quotas ?? [])
     uploader.slots.of(idOf(destination)).assertRoom()
@@ -145,8 +146,7 @@ async function finish(
 const clientKey = ({ admittedBy, name }: Caller, key: string) => JSON.stringify([admittedBy, name, key])
 
 /** A string of RFC 9651, whose parameters are ignored, or the bare text that many clients send. */
-function readIdempotencyKey(header: string | undefined): string | undefined {
-  if (header === undefined) return undefined
+function readIdempotencyKey(header: string): string {
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})" *(?:;.*)?$/.exec(header)?.[1]
   if (quoted !== undefined) return quoted.replace(/\\(.)/g, '$1')
   if (/^[!#-~][!-~]{0,254}$/.test(header)) return header

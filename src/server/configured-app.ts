@@ -8,6 +8,7 @@ import type { AccessSettings } from '../routes/access.ts'
 import { createApp, type Limiters } from '../routes/app.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import { loadPg } from '../store/postgres.ts'
+import { createBackground } from '../uploader/app.ts'
 import type { Destination } from '../uploader/destinations.ts'
 import type { Housekeeping } from '../uploader/housekeeping.ts'
 import { createSweeper } from '../uploader/sweep.ts'
@@ -86,7 +87,7 @@ async function createConfiguredApp(
     const base = settings.server.publicUrl ?? listenUrl()
     return base.endsWith('/') ? base : `${base}/`
   })
-  const { track, untilIdle } = createTracker()
+  const requests = createBackground()
   const sweeper = createSweeper({
     ...runtime,
     destinations,
@@ -105,7 +106,7 @@ async function createConfiguredApp(
       metrics,
       isStopping,
       isRefusing,
-      track,
+      track: requests.run,
       limiters: deps.limiters,
       noteProxy,
     },
@@ -137,31 +138,11 @@ async function createConfiguredApp(
     stopSweeping: sweeper.stop,
     async retire() {
       const stopped = sweeper.stop()
-      await untilIdle()
+      await requests.idle()
       await stopped
       await close()
     },
     close,
-  }
-}
-
-/** Counts the work in progress that needs the destinations. */
-function createTracker() {
-  let running = 0
-  let becomeIdle = () => {}
-  return {
-    async track<T>(work: Promise<T>): Promise<T> {
-      running++
-      try {
-        return await work
-      } finally {
-        running--
-        if (running === 0) becomeIdle()
-      }
-    },
-    async untilIdle(): Promise<void> {
-      if (running > 0) await new Promise<void>(resolve => (becomeIdle = resolve))
-    },
   }
 }
 

@@ -55,7 +55,8 @@ export interface DeliveryLimits {
 
 /** Work that goes on after its request has got a response. */
 export interface Background {
-  run(work: Promise<unknown>): void
+  /** @returns the same work, whose failure is left to whoever awaits it */
+  run<T>(work: Promise<T>): Promise<T>
   /** Settles when nothing runs. */
   idle(): Promise<void>
 }
@@ -64,8 +65,10 @@ export function createBackground(): Background {
   const running = new Set<Promise<unknown>>()
   return {
     run(work) {
-      const settled = work.catch(() => {}).finally(() => running.delete(settled))
+      const end = () => void running.delete(settled)
+      const settled: Promise<void> = work.then(end, end)
       running.add(settled)
+      return work
     },
     async idle() {
       while (running.size > 0) await Promise.all(running)

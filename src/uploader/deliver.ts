@@ -25,13 +25,26 @@ export async function deliver(
   deps: UploaderDeps,
 ): Promise<StoredFile> {
   delivery.signal.throwIfAborted()
+  const storing = () => deliverToPrimary(planned, claims[0] as Claim, destination, delivery, deps)
+  if (destination.mirrors.length === 0) return storing()
+  return deliverWithMirrors(planned, claims, destination, storing, delivery, deps)
+}
+
+/** @param begin delivers the file to the destination itself */
+async function deliverWithMirrors(
+  planned: Planned,
+  claims: readonly Claim[],
+  destination: Destination,
+  begin: () => Promise<StoredFile>,
+  delivery: Delivery,
+  deps: UploaderDeps,
+): Promise<StoredFile> {
   const copying = destination.mirrors.map((mirror, n) => ({
     mirror,
     // There is a claim for each mirror, after that of the destination.
     storing: storeAtMirror(planned, n + 1, claims[n + 1] as Claim, mirror, delivery, deps),
   }))
-  const storing = deliverToPrimary(planned, claims[0] as Claim, destination, delivery, deps)
-  if (copying.length === 0) return storing
+  const storing = begin()
   for (const { storing: copy } of copying) copy.catch(() => {}) // it is looked at below
   /** A copy that is not part of the outcome is written to the history when it is stored. */
   const leave = (copy: Promise<FileAt>) =>

@@ -152,54 +152,52 @@ export function chooseDestination<T extends DestinationName>(
   allowed?: readonly string[],
   leftOut: readonly LeftOut[] = [],
 ): T {
-  const usable = listIds(all.filter(one => isCovered(one, allowed)))
+  const usable = () => listIds(all.filter(one => isCovered(one, allowed)))
   const found = find<T | LeftOut>([...all, ...leftOut], defaultId, choice, usable)
   if (!isCovered(found, allowed))
     throw new UploadError(
       'destination_forbidden',
-      `This upload key may not use ${idOf(found)}. Available: ${usable}.`,
+      `This upload key may not use ${idOf(found)}. Available: ${usable()}.`,
     )
-  const isLeftOut = (one: T | LeftOut): one is LeftOut => leftOut.some(other => other === one)
-  if (!isLeftOut(found)) return found
-  return fail(`${idOf(found)} was skipped because it can't be used: ${found.reason}. Available: ${usable}.`)
+  const skipped = leftOut.find(one => one === found)
+  if (skipped)
+    fail(`${idOf(found)} was skipped because it can't be used: ${skipped.reason}. Available: ${usable()}.`)
+  // It is one of `all`.
+  return found as T
 }
 
 function find<T extends DestinationName>(
   all: readonly T[],
   defaultId: string | undefined,
   { picbed, configName }: DestinationChoice,
-  usable: string,
+  usable: () => string,
 ): T {
-  const known = `Available: ${usable}.`
+  const unknown = (message: string) => fail(`${message} Available: ${usable()}.`)
   const preset = defaultId === undefined ? undefined : splitId(defaultId)
-  const defaultType =
-    preset?.type ?? (new Set(all.map(one => one.type)).size === 1 ? all[0]?.type : undefined)
-
   if (picbed) {
     const type = canonicalType(picbed)
     const mine = all.filter(one => one.type === type)
-    if (mine.length === 0) {
-      const reason = PROVIDER_TYPES.includes(type) ? 'has no destination here' : 'does not exist'
-      throw new UploadError('unknown_destination', `Provider "${picbed}" ${reason}. ${known}`)
-    }
-    return pick(mine, configName, preset) ?? fail(`${picbed} has no destination "${configName}". ${known}`)
+    if (mine.length === 0)
+      unknown(
+        `Provider "${picbed}" ${PROVIDER_TYPES.includes(type) ? 'has no destination here' : 'does not exist'}.`,
+      )
+    return pick(mine, configName, preset) ?? unknown(`${picbed} has no destination "${configName}".`)
   }
+  const onlyType = all.every(one => one.type === all[0]?.type) ? all[0]?.type : undefined
+  const ofDefault = all.filter(one => one.type === (preset?.type ?? onlyType))
   if (!configName || configName === DEFAULT_NAME) {
-    const mine = all.filter(one => one.type === defaultType)
-    if (mine.length === 0) fail(`The setting "default" does not match a destination. ${known}`)
-    return (
-      pick(mine, configName, preset) ?? fail(`The setting "default" does not match a destination. ${known}`)
-    )
+    const found = ofDefault.length > 0 ? pick(ofDefault, configName, preset) : undefined
+    return found ?? unknown('The setting "default" does not match a destination.')
   }
-  const inDefault = all.find(one => one.type === defaultType && one.name === configName)
-  const elsewhere = all.filter(one => one.name === configName)
-  if (!inDefault && elsewhere.length > 1) {
+  const inDefault = ofDefault.find(one => one.name === configName)
+  const named = all.filter(one => one.name === configName)
+  if (!inDefault && named.length > 1) {
     throw new UploadError(
       'ambiguous_destination',
-      `Several providers have a destination "${configName}": ${listIds(elsewhere)}. Specify one by its full name, such as "${idOf(elsewhere[0] as T)}".`,
+      `Several providers have a destination "${configName}": ${listIds(named)}. Specify one by its full name, such as "${idOf(named[0] as T)}".`,
     )
   }
-  return inDefault ?? elsewhere[0] ?? fail(`No provider has a destination "${configName}". ${known}`)
+  return inDefault ?? named[0] ?? unknown(`No provider has a destination "${configName}".`)
 }
 
 /** The named destination of one provider. Without a name: the one of the setting `default`, else `Default`, else the only one. */

@@ -88,14 +88,29 @@ export function deliverTo(
 }
 
 async function store(first: Claim, storing: Storing): Promise<FileAt> {
+  // Most claims are for a new key, at which nothing can be.
+  const found = first.is === 'mine' && !first.mayExist ? first : await follow(first, storing)
+  if (!('is' in found)) return found
+  if (isGone(storing)) {
+    storing.delivery.release(found.name)
+    throw storing.delivery.signal.reason
+  }
+  return put(found, storing)
+}
+
+/** Whether the client has gone before anything was sent. Once a part of the file is sent, its copies are sent, too. */
+function isGone({ delivery, planned, wanted }: Storing): boolean {
+  return delivery.signal.aborted && wanted === planned.wanted[0]
+}
+
+/** Follows a claim until it leads to a stored object, or to a key that the file can be sent to. */
+async function follow(first: Claim, storing: Storing): Promise<FileAt | MyClaim> {
   const { destination, planned, wanted, delivery, deps, limit, noteClaim } = storing
   let mayReuse = wanted.dedupe
   const claimAgain = async () => {
     const here = { ...wanted, dedupe: mayReuse }
     return noteClaim(await claimMore(deps.database, delivery.claimant, here))
   }
-  /** Whether the client has gone before anything was sent. Once a part of the file is sent, its copies are sent, too. */
-  const isGone = () => delivery.signal.aborted && wanted === planned.wanted[0]
   for (let claim = first; ; ) {
     if (claim.is === 'conflict') throw conflict(destination, claim.key)
     if (claim.is === 'twin') {
@@ -106,7 +121,7 @@ async function store(first: Claim, storing: Storing): Promise<FileAt> {
       claim = await claimAgain()
     } else if (claim.is === 'wait') {
       const ask = async () => {
-        if (isGone()) throw delivery.signal.reason
+        if (isGone(storing)) throw delivery.signal.reason
         const next = await claimAgain()
         return next.is === 'wait' ? undefined : next
       }
@@ -130,11 +145,8 @@ async function store(first: Claim, storing: Storing): Promise<FileAt> {
         return isMine ? { is: 'mine', name, key, mayExist: false } : { is: 'wait' }
       })
       noteClaim(claim)
-    } else if (await isFree(claim, storing)) {
-      if (!isGone()) return put(claim, storing)
-      delivery.release(claim.name)
-      throw delivery.signal.reason
-    } else claim = await claimAgain()
+    } else if (await isFree(claim, storing)) return claim
+    else claim = await claimAgain()
   }
 }
 
