@@ -27,18 +27,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Returns the result of work, or fails with the reason of the signal as soon as it is aborted. The work is not stopped. */
-export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stopListening = onAbort(signal, () => reject(signal.reason))
-    work.then(
-      result => {
-        stopListening()
-        resolve(result)
-      },
-      error => {
-        stopListening()
-        reject(error)
-      },
-    )
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stopListening = () => {}
+  const gone = new Promise<never>((_, reject) => {
+    stopListening = onAbort(signal, () => reject(signal.reason))
   })
+  return Promise.race([gone, work]).finally(stopListening)
 }

@@ -56,25 +56,23 @@ const DONE = Promise.resolve()
 
 /** @param free called once */
 function createHolds(free: () => Promise<void>): Pick<Payload, 'hold' | 'dispose'> {
-  let holds = 0
-  let isWanted = true
+  /** Its maker, until it is disposed of, and whoever holds it. */
+  let users = 1
+  let isDisposed = false
   let freed: Promise<void> | undefined
-  const freeUnlessHeld = () => {
-    if (isWanted || holds > 0) return DONE
-    freed ??= free()
-    return freed
+  const leave = () => {
+    if (--users === 0) freed ??= free()
+    return freed ?? DONE
   }
   return {
     hold() {
-      holds++
-      return () => {
-        holds--
-        void freeUnlessHeld()
-      }
+      users++
+      return () => void leave()
     },
     dispose() {
-      isWanted = false
-      return freeUnlessHeld()
+      if (isDisposed) return freed ?? DONE
+      isDisposed = true
+      return leave()
     },
   }
 }

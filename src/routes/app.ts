@@ -201,7 +201,7 @@ function normaliseTarget(req: IncomingMessage & { originalUrl?: string }): void 
 }
 
 /** Requires a valid `Host` (RFC 9112 section 3.2). Links begin with it, so it is checked before anything is stored. */
-function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
+function requireHost({ httpVersion, headers, headersDistinct }: Request): void {
   if (httpVersion === '1.1' && headers.host === undefined)
     throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
   if (headers.host !== undefined && !isHost(headers.host))
@@ -210,18 +210,8 @@ function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
       'The "Host" header of the request is not a host name or an IP address.',
     )
   // A reverse proxy may have evaluated another one of them.
-  if (countHosts(rawHeaders) > 1)
+  if ((headersDistinct['host']?.length ?? 0) > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
-}
-
-/** @param rawHeaders names and values in turn */
-function countHosts(rawHeaders: readonly string[]): number {
-  let hosts = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]
-    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++
-  }
-  return hosts
 }
 
 function onlyMethods(allowed: string): RequestHandler {

@@ -1,7 +1,6 @@
 import type { Response } from 'express'
-import type { QuotaWindow } from '../store/contract.ts'
+import type { QuotaRule, QuotaWindow } from '../store/contract.ts'
 import type { Uploader } from '../uploader/index.ts'
-import type { Caller } from '../uploader/input.ts'
 
 /**
  * Tells a client with quotas how much is left, in the fields `RateLimit-Policy` and `RateLimit`
@@ -9,10 +8,10 @@ import type { Caller } from '../uploader/input.ts'
  */
 export async function announceQuotas(
   res: Response,
-  { quotas: rules = [] }: Caller,
+  rules: readonly QuotaRule[],
   uploader: Pick<Uploader, 'quotaWindows'>,
 ): Promise<void> {
-  if (rules.length === 0 || res.headersSent) return
+  if (res.headersSent) return
   const windows = await uploader.quotaWindows(rules).catch(() => undefined) // the upload then reports the database
   if (!windows) return
   res.setHeader(

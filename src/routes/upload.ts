@@ -46,7 +46,7 @@ export function createUploadRoute(
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
-    await announceQuotas(res, caller, uploader)
+    if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
     const asked = readOptions(query)
     if (asked.finalizationId) {
       const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
@@ -60,7 +60,7 @@ export function createUploadRoute(
     const header = req.get('idempotency-key')
     const key = header === undefined ? undefined : readIdempotencyKey(header)
     // A repeated request gets its response, whatever is left.
-    if (key === undefined) await uploader.assertRoom(caller.quotas ?? [])
+    if (key === undefined && caller.quotas) await uploader.assertRoom(caller.quotas)
     uploader.slots.of(idOf(destination)).assertRoom()
 
     /** Files that fail if the client disconnects. */
@@ -97,7 +97,7 @@ export function createUploadRoute(
         ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
       const answer = await upload(uploader, request, res, mask)
-      await announceQuotas(res, caller, uploader)
+      if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
       send(res, answer)
     } finally {
       body.release?.()

@@ -8,12 +8,13 @@ import type { PlannedFile } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
 import { type Destination, findDestination, idOf } from './destinations.ts'
 import { expiresAt } from './expiry.ts'
-import { assertType } from './input.ts'
+import { assertType, keptOrigin } from './input.ts'
 import { assertFitsQuota } from './quota.ts'
 import { spoolFor, type UploadRequest } from './request.ts'
 
 /** One file with the objects that it needs: the first at its destination, the others at the mirrors, in their order. */
 export interface Planned extends PlannedFile {
+  /** As it is saved. */
   readonly origin: string
   readonly payload: Payload
   readonly end: End
@@ -54,7 +55,7 @@ export async function plan(
   const facts = { path: options.path, user, fitsType: caller.types !== undefined, seed }
   const end = expiresAt(destination, options.expires, attempt.time) ?? null
   const planned = {
-    ...{ index, origin: request.inputs[index]?.origin ?? '', size: payload.size },
+    ...{ index, origin: keptOrigin(request.inputs[index]?.origin ?? ''), size: payload.size },
     ...{ payload, end, facts, time },
   }
   const mirrors = destination.mirrors.map(mirror => findDestination(deps.destinations, mirror.destination))

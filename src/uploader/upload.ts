@@ -162,8 +162,8 @@ async function deliverAll(
     started,
     {
       state,
-      files: stored.sort((one, other) => one.index - other.index).map(withKeptOrigin),
-      others: delivery.others.map(withKeptOrigin),
+      files: stored.sort((one, other) => one.index - other.index),
+      others: delivery.others,
       failed: failed.map(({ index, error }) => ({
         index,
         code: error.code,
@@ -237,8 +237,6 @@ function namesOf(files: readonly StoredFile[]): ReadonlySet<string> {
   const at = files.flatMap(file => [file, ...(file.mirrors ?? [])])
   return new Set(at.flatMap(({ location, key }) => (location && key ? [objectName(location, key)] : [])))
 }
-
-const withKeptOrigin = (file: StoredFile): StoredFile => ({ ...file, origin: keptOrigin(file.origin) })
 
 const failure = (index: number, origin: string, error: unknown): Failure => ({
   ...{ ok: false, index, origin },
