@@ -74,7 +74,7 @@ export function createSlots(size: number, waiting: number): Slots {
     }
   }
 
-  /** Waits for its turn, in which it has a slot. */
+  /** Waits in the queue for a slot. */
   function queueUp(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const start = () => {

@@ -56,7 +56,7 @@ const DONE = Promise.resolve()
 
 /** @param free called once */
 function createHolds(free: () => Promise<void>): Pick<Payload, 'hold' | 'dispose'> {
-  /** Its maker, until it is disposed of, and whoever holds it. */
+  /** 1 until it is disposed of, and 1 for each `hold`. */
   let users = 1
   let isDisposed = false
   let freed: Promise<void> | undefined

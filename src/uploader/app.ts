@@ -55,7 +55,7 @@ export interface DeliveryLimits {
 
 /** Work that goes on after its request has got a response. */
 export interface Background {
-  /** @returns the same work, whose failure is left to whoever awaits it */
+  /** @returns the same work. Its failure only reaches code that awaits it */
   run<T>(work: Promise<T>): Promise<T>
   /** Settles when nothing runs. */
   idle(): Promise<void>
