@@ -15,3 +15,11 @@ export function membersOf(value: unknown): Members {
 export function keysOf<Table extends object>(table: Table): (keyof Table & string)[] {
   return Object.keys(table) as (keyof Table & string)[]
 }
+
+/** An object of a configuration that has not been checked. */
+export type Json = Record<string, unknown>
+
+/** Whether a value is an object that is not an array. */
+export function isRecord(value: unknown): value is Json {
+  return isObject(value) && !Array.isArray(value)
+}

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
@@ -25,19 +25,21 @@ export interface WhereToLook extends PathContext {
  */
 export function findConfigFile(where: WhereToLook): ConfigFile | undefined {
   const named = nameOf(where)
-  if (named !== undefined) return readConfig(resolveLocalPath(named, where.cwd))
+  const path = named === undefined ? userConfigFile(where) : resolveLocalPath(named, where.cwd)
+  return named === undefined && isMissing(path) ? undefined : { path, text: readText(path) }
+}
+
+function isMissing(path: string): boolean {
   try {
-    return readConfig(userConfigFile(where))
+    statSync(path)
+    return false
   } catch (error) {
-    if (error instanceof UnreadableError && error.missing) return undefined
-    throw error
+    return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')
   }
 }
 
 /** The file that the user named. */
 const nameOf = ({ file, env }: WhereToLook) => file ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
-
-const readConfig = (path: string): ConfigFile => ({ path, text: readText(path) })
 
 /** Tells a user who named no file that the one in the working directory is not used. */
 export function noteUnused(where: WhereToLook, note: (line: string) => void): void {
@@ -51,16 +53,6 @@ const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
 }
 
-class UnreadableError extends Error {
-  readonly missing: boolean
-
-  constructor(path: string, cause: unknown) {
-    const code = systemCode(cause) ?? ''
-    super(`Could not read ${path}: ${REASONS[code] ?? (code || messageOf(cause))}`, { cause })
-    this.missing = code === 'ENOENT' || code === 'ENOTDIR'
-  }
-}
-
 /**
  * Reads UTF-8, or the UTF-16 that Windows PowerShell writes for `upload-server config import … > file`: see `decodeText`.
  *
@@ -70,6 +62,9 @@ export function readText(path: string): string {
   try {
     return decodeText(readFileSync(path))
   } catch (error) {
-    throw new UnreadableError(path, error)
+    const code = systemCode(error) ?? ''
+    throw new Error(`Could not read ${path}: ${REASONS[code] ?? (code || messageOf(error))}`, {
+      cause: error,
+    })
   }
 }

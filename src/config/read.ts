@@ -2,13 +2,13 @@ import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
 import { listProxyVariables } from '../http/proxy/environment.ts'
+import { isRecord, type Json } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { findConfigFile, type WhereToLook } from './file.ts'
 import type { Import } from './import.ts'
 import { interpolate } from './interpolate.ts'
 import { kindOf } from './issues.ts'
-import { isRecord, type Json } from './json.ts'
 import {
   type Flags,
   type Override,

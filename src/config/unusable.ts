@@ -1,7 +1,7 @@
 import { UploadError } from '../errors.ts'
+import type { Json } from '../members.ts'
 import { chooseDestination, type DestinationName, idOf, type LeftOut } from '../uploader/destinations.ts'
 import { type Import, noteNames } from './import.ts'
-import type { Json } from './json.ts'
 import type { OnProblem } from './problems.ts'
 import { listNamed, readDestinations } from './providers.ts'
 

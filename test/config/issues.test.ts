@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { kindOf, reportIssues } from '../../src/config/issues.ts'
+import { reportIssues } from '../../src/config/issues.ts'
 import { suggest } from '../../src/config/suggest.ts'
 
 const schema = z.strictObject({
@@ -71,10 +71,6 @@ describe('reportIssues', () => {
     ])
   })
 
-  it('reports everything at once', () => {
-    expect(problemsOf({ port: 'x', list: [{}, 7], pots: 1, pits: 2 })).toHaveLength(5)
-  })
-
   it('never repeats a value, which may be a secret', () => {
     const secret = 'hunter2-hunter2'
     const value = { port: secret, level: secret, on: secret, code: secret, shape: secret, plain: secret }
@@ -91,18 +87,5 @@ describe('suggest', () => {
     ['zzzzz', ['host', 'port'], '. Available: host, port'],
   ])('answers %j among %j', (given, known, answer) => {
     expect(suggest(given, known)).toBe(answer)
-  })
-})
-
-describe('kindOf', () => {
-  it.each<[unknown, string]>([
-    [null, 'null'],
-    [[], 'a list'],
-    [{}, 'an object'],
-    ['', 'a string'],
-    [0, 'a number'],
-    [false, 'a boolean'],
-  ])('calls %j %s', (value, kind) => {
-    expect(kindOf(value)).toBe(kind)
   })
 })

@@ -1,11 +1,11 @@
 import { access, chmod, chown, constants, realpath, rename, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { readText } from '../../config/file.ts'
-import { isRecord } from '../../config/json.ts'
 import { parseJson } from '../../config/parse.ts'
 import { isPicGoConfig } from '../../config/picgo/recognise.ts'
 import { listNamed } from '../../config/providers.ts'
 import { systemCode } from '../../errors.ts'
+import { isRecord } from '../../members.ts'
 import { applyEdits, modify } from '../../packages/jsonc-parser.ts'
 import { idOf } from '../../uploader/destinations.ts'
 

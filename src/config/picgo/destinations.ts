@@ -1,7 +1,7 @@
+import { isRecord, type Json } from '../../members.ts'
 import { canonicalType } from '../../providers/registry.ts'
 import { joinFolder, splitPath } from '../../providers/shared/picgo-options.ts'
 import { withoutSlash } from '../../providers/shared/public-url.ts'
-import { isRecord, type Json } from '../json.ts'
 import { compact, type Old, type OnNote, textOf } from './old.ts'
 import type { Pictures } from './pictures.ts'
 import { readItem, readSaved, type Saved } from './saved.ts'

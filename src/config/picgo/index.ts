@@ -1,5 +1,5 @@
+import type { Json } from '../../members.ts'
 import { walk } from '../../options.ts'
-import type { Json } from '../json.ts'
 import { translateDestinations } from './destinations.ts'
 import { noteLeftOut } from './left-out.ts'
 import { translateNaming } from './naming.ts'

@@ -1,4 +1,4 @@
-import { isRecord } from '../json.ts'
+import { isRecord } from '../../members.ts'
 import type { Old } from './old.ts'
 
 /** Plugins whose uploader one of our providers replaces. */

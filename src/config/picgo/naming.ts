@@ -1,5 +1,5 @@
+import { isRecord } from '../../members.ts'
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { isRecord } from '../json.ts'
 import { type Old, type OnNote, openOld } from './old.ts'
 
 /** Marks destinations at which files keep their own names. */

@@ -1,4 +1,4 @@
-import { isRecord, type Json } from '../json.ts'
+import { isRecord, type Json } from '../../members.ts'
 
 /** Records what could not be imported. `path` is a path in the old file, `what` the rest of the sentence. */
 export type OnNote = (path: string, what: string) => void

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isRecord, type Json } from '../../members.ts'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
-import { isRecord, type Json } from '../json.ts'
 import { compact, type Old, type OnNote, openOld, textOf } from './old.ts'
 
 /** PicList's names for our formats. */

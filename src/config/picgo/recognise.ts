@@ -1,4 +1,4 @@
-import { isRecord, type Json } from '../json.ts'
+import { isRecord, type Json } from '../../members.ts'
 
 /** Sections of our own format, which files of PicGo and PicList never have. They may have "server". */
 const OUR_SECTIONS = ['providers', 'default', 'auth', 'sources', 'limits', 'keyTemplate']

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isRecord, type Json } from '../json.ts'
+import { isRecord, type Json } from '../../members.ts'
 import { configName } from '../values.ts'
 import { type Old, type OnNote, openOld, textOf } from './old.ts'
 

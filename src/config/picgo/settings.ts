@@ -1,6 +1,6 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
+import type { Json } from '../../members.ts'
 import { isListenHost } from '../endpoint.ts'
-import type { Json } from '../json.ts'
 import { compact, type Old, textOf } from './old.ts'
 
 /** Our `server` section: port, host and upload key. Empty if the old file sets none of them. Some files have it at the top. */
