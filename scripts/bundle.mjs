@@ -35,12 +35,7 @@ await describeRoutes()
 await describeOptions()
 
 async function bundleModules() {
-  const external = id => {
-    // Helpers of the bundler for code that it takes apart, such as a tagged template with "</script".
-    if (id.startsWith('@oxc-project/'))
-      throw new Error(`The program would need ${id}, which is not installed`)
-    return !isOurs(id) && !PACKAGES.test(id)
-  }
+  const external = id => !isOurs(id) && !PACKAGES.test(id)
   const resolve = { mainFields: ['module', 'main'] }
   const bundle = await rolldown({ input: ENTRIES, platform: 'node', external, resolve })
   const { output } = await bundle.write({ dir: 'dist', comments: false, chunkFileNames: '[name].js' })

@@ -1,5 +1,5 @@
 import { type GuideFacts, renderGuide } from './guide.ts'
-import { END_OF_SCRIPT, type Html, html } from './html.ts'
+import { type Html, html } from './html.ts'
 import { renderUploader } from './uploader.ts'
 import type { Words } from './words-en.ts'
 
@@ -24,7 +24,7 @@ export function renderDocument(facts: DocumentFacts): string {
 <title>upload-server</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${assets}/style.css">
-<script type="module" src="${assets}/main.js">${END_OF_SCRIPT}
+<script type="module" src="${assets}/main.js"></script>
 </head>
 <body>
 <a class="skip" href="#main">${words.skip}</a>

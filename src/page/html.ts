@@ -11,9 +11,6 @@ export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Ht
   return { html: texts.map((text, i) => text + show(parts[i] ?? false)).join('') }
 }
 
-/** The end of a script. The bundler would take a template that has it apart, with a package that is not installed. */
-export const END_OF_SCRIPT: Html = { html: '</script>' }
-
 /** A text with `code` between backticks and **labels** between asterisks. */
 export function prose(text: string): Html {
   return {

@@ -1,10 +1,11 @@
+import { buffer } from 'node:stream/consumers'
 import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { sniffType } from '../payload/sniff.ts'
-import { LOADERS, type PictureJob, type PixelDifference } from './job.ts'
+import { type CompareJob, LOADERS, type PictureJob, type PixelDifference } from './job.ts'
 import { type PictureOptions, pictureSchema } from './options.ts'
-import { runInProcess } from './processes.ts'
+import { type Receive, runInProcess } from './processes.ts'
 
 /** Comparisons take less memory one after the other: 512 pairs of screenshots take 20 s so. */
 const oneByOne = createSlots(1, Number.POSITIVE_INFINITY)
@@ -34,19 +35,33 @@ export async function comparePictures(
   const options = pictureSchema.parse({})
   const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
+  return runForClient(
+    job,
+    options,
+    async (answer, bytes) => {
+      if (answer.is !== 'compared') return undefined
+      return { ...answer.difference, ...(answer.size > 0 && { image: await buffer(bytes) }) }
+    },
+    signal,
+  )
+}
+
+/**
+ * Runs a job of a command, one after the other.
+ *
+ * @returns undefined if the images can't be decoded, have too many pixels, or take too long
+ * @throws UploadError `destination_failed` if sharp is not installed; the reason of the signal
+ */
+export function runForClient<T>(
+  job: PictureJob | CompareJob,
+  { timeout }: PictureOptions,
+  receive: Receive<T>,
+  signal: AbortSignal,
+): Promise<T | undefined> {
   return oneByOne.run(async () => {
-    const limit = beginTimeLimit(options.timeout, signal, () => new Error('the time for it is over'))
+    const limit = beginTimeLimit(timeout, signal, () => new Error('the time for it is over'))
     try {
-      return await runInProcess(
-        job,
-        async (answer, bytes) => {
-          if (answer.is !== 'compared') return undefined
-          const chunks: Uint8Array[] = []
-          for await (const chunk of bytes) chunks.push(chunk)
-          return { ...answer.difference, ...(chunks.length > 0 && { image: Buffer.concat(chunks) }) }
-        },
-        limit.signal,
-      )
+      return await runInProcess(job, receive, limit.signal)
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof UploadError && error.code === 'destination_failed') throw error
@@ -57,6 +72,6 @@ export async function comparePictures(
   }, signal)
 }
 
-function toJob(input: Uint8Array, options: PictureOptions): PictureJob {
+export function toJob(input: Uint8Array, options: PictureOptions): PictureJob {
   return { name: '', contentType: sniffType(input).contentType, size: input.length, input, options }
 }

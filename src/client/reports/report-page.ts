@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { PACKAGE_FOLDER } from '../../package.ts'
-import { END_OF_SCRIPT, type Html, html } from '../../page/html.ts'
+import { type Html, html } from '../../page/html.ts'
 import { cleanLink, isLink, oneLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'
 import {
@@ -56,7 +56,7 @@ export async function renderReport(title: string, review: Review): Promise<strin
 ${renderBar(review)}
 <main>
 ${review.rows.map(renderRow)}</main>
-<script type="module">${{ html: script }}${END_OF_SCRIPT}
+<script type="module">${{ html: script }}</script>
 </body>
 </html>
 `.html
