@@ -23,7 +23,7 @@ const ENTRIES = {
  */
 const PACKAGES = /^(?:zod|commander|jsonc-parser)(?:\/|$)/
 
-/** Templates with `</script>` need a function of the bundler, which takes it in. */
+/** Functions of the bundler for code that it takes apart, such as templates with `</script>`. */
 const HELPERS = '@oxc-project/runtime/'
 
 const isOurs = id => ['.', 'build/', HELPERS].some(start => id.startsWith(start)) || isAbsolute(id)

@@ -179,6 +179,19 @@ describe('the package', () => {
     expect(lines.length).toBeLessThanOrEqual(5)
   })
 
+  it('imports nothing that is not installed with it', () => {
+    const all = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
+    const declared = ['dependencies', 'optionalDependencies', 'peerDependencies'].flatMap(kind =>
+      Object.keys(all[kind] ?? {}),
+    )
+    const imports =
+      /(?:^import (?:[^"\n]* from )?|\bimport\()"((?!node:)(?:@[\w.-]+\/)?\w[\w.-]*)(?:\/[^"]*)?"/gm
+    const files = readdirSync(join(ROOT, 'dist')).filter(name => name.endsWith('.js'))
+    const found = files.flatMap(name => [...read(`dist/${name}`).matchAll(imports)].map(([, one]) => one))
+    expect([...new Set(found)].filter(one => !declared.includes(one ?? ''))).toEqual([])
+    expect(found).toContain('express')
+  })
+
   it('holds nothing that no build makes or nobody needs', () => {
     expect(files).toContain('dist')
     expect(files.filter(name => /^(?:src|test|bench|scripts|docs\/images)/.test(name))).toEqual([])
