@@ -7,11 +7,12 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { memoryForRequests } from '../payload/container-memory.ts'
+import { closeListener } from './close-listener.ts'
 import { type Connection, parseOneByOne } from './one-by-one.ts'
 import { answerUnreadable, isCut, LINGER_MS, type NoteUnreadable, type Unreadable } from './unreadable.ts'
 
@@ -118,11 +119,8 @@ export function createHttpServer(
     async stop(graceMs, quietMs) {
       const closed = once(server, 'close')
       const end = performance.now() + graceMs
-      // Connections that are queued in the system are reset when the listener closes. In these turns Node accepts them.
-      await nextTurn()
-      await nextTurn()
-      // The `close` of HTTP servers would also close idle connections, on which a reverse proxy may be sending.
-      NetServer.prototype.close.call(server)
+      // Responses don't close their connections before, or reverse proxies would open new ones.
+      await closeListener(server, graceMs)
       isStopping = true
       for (const { current } of connections.values()) if (current) current.res.shouldKeepAlive = false
       const finished = await drain(connections, end, quietMs)
