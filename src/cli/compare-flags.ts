@@ -65,6 +65,13 @@ export const compareFlags = {
     findFault: needsEarlier('--threshold'),
     isRepeated: false,
   },
+  masks: {
+    about:
+      'do not compare the parts of images that this JSON file names by path: x, y, width and height in pixels',
+    value: file,
+    findFault: needsEarlier('--masks'),
+    isRepeated: false,
+  },
   report: {
     about:
       'also write a page with all images to this file, such as report.html, and upload it; the comment links it',

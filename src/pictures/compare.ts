@@ -3,7 +3,7 @@ import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { sniffType } from '../payload/sniff.ts'
-import { type CompareJob, LOADERS, type PictureJob, type PixelDifference } from './job.ts'
+import { type Area, type CompareJob, LOADERS, type PictureJob, type PixelDifference } from './job.ts'
 import { type PictureOptions, pictureSchema } from './options.ts'
 import { type Receive, runInProcess } from './processes.ts'
 
@@ -18,6 +18,8 @@ export interface Difference extends PixelDifference {
 export interface DifferenceOptions {
   /** Share of changed pixels from which on the difference is drawn, 0 to 1. Default: 0. */
   readonly drawnFrom?: number
+  /** Parts that are not compared, in both images. */
+  readonly masks?: readonly Area[]
 }
 
 /**
@@ -30,10 +32,10 @@ export async function comparePictures(
   before: Uint8Array,
   after: Uint8Array,
   signal: AbortSignal,
-  { drawnFrom = 0 }: DifferenceOptions = {},
+  { drawnFrom = 0, masks = [] }: DifferenceOptions = {},
 ): Promise<Difference | undefined> {
   const options = pictureSchema.parse({})
-  const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom }
+  const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom, masks }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
   return runForClient(
     job,

@@ -1,5 +1,5 @@
 import { UploadError } from '../errors.ts'
-import type { CompareJob, PictureJob, PixelDifference } from './job.ts'
+import type { Area, CompareJob, PictureJob, PixelDifference } from './job.ts'
 import { allowLoaders, type SharpModule } from './load.ts'
 import { look } from './look.ts'
 import { allowPixels } from './memory.ts'
@@ -27,7 +27,7 @@ const BACKGROUND = 0.15
  */
 export async function findDifference(
   sharp: SharpModule,
-  { before, after, drawnFrom }: CompareJob,
+  { before, after, drawnFrom, masks }: CompareJob,
 ): Promise<PixelDifference & { readonly image?: Buffer }> {
   const a = await decode(sharp, before)
   const b = await decode(sharp, after)
@@ -37,6 +37,7 @@ export async function findDifference(
     throw new UploadError('too_large', 'The sizes of the images are too different to compare their pixels.')
   allowPixels(width * height)
   const sizes = { before: sizeOf(a), after: sizeOf(b) }
+  for (const one of [a, b]) for (const mask of masks) erase(one, mask)
   if (a.width === b.width && Buffer.compare(a.bytes, b.bytes) === 0) return { share: 0, ...sizes }
   const { isChanged, count } = findChanged(a, b, width, height)
   const found = { share: count / (width * height), ...sizes }
@@ -46,6 +47,13 @@ export async function findDifference(
     .png({ compressionLevel: 3 })
     .toBuffer()
   return { ...found, image }
+}
+
+/** Makes a part of an image transparent. */
+function erase({ words, width, height }: Pixels, mask: Area): void {
+  const [left, right] = [Math.min(mask.x, width), Math.min(mask.x + mask.width, width)]
+  for (let y = mask.y; y < Math.min(mask.y + mask.height, height); y++)
+    words.fill(0, y * width + left, y * width + right)
 }
 
 const sizeOf = ({ width, height }: Pixels) => ({ width, height })

@@ -14,12 +14,22 @@ export interface PictureJob {
   readonly options: PictureOptions
 }
 
+/** A part of an image, pixels. It may be larger than the image. */
+export interface Area {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
 /** Two images whose pixels are compared. */
 export interface CompareJob {
   readonly before: PictureJob
   readonly after: PictureJob
   /** The difference is drawn if at least this share of the pixels has changed, 0 to 1. */
   readonly drawnFrom: number
+  /** Parts that are not compared. */
+  readonly masks: readonly Area[]
 }
 
 export interface PixelDifference {

@@ -347,6 +347,26 @@ describe('comment', () => {
     expect(body.endsWith(shown.stdout)).toBe(true)
   })
 
+  it('shows the shards of one run as one comment', async () => {
+    const cwd = await makeDirectory()
+    const write = (file: string, ...results: object[]) => writeFile(join(cwd, file), JSON.stringify(results))
+    await write('1.json', result('shots/a.png', 'a2'), result('shots/b.png', 'b'))
+    await write('2.json', result('shots/c.png', 'c'))
+    await write(
+      'main.json',
+      result('shots/a.png', 'a'),
+      result('shots/b.png', 'b'),
+      result('shots/c.png', 'c'),
+    )
+    const args = ['comment', '--dry-run', '--before', 'main.json']
+    const one = await runCli([...args, '1.json'], { cwd })
+    expect(one.stdout).toContain('1 changed · 1 gone · 1 the same')
+    const both = await runCli([...args, '1.json', '2.json'], { cwd })
+    expect(both.stdout).toContain('1 changed · 2 the same')
+    const twice = await runCli([...args, '-', '-'], { cwd, input: '[]' })
+    expect(twice).toMatchObject({ code: 1, stderr: expect.stringContaining('can be given only once') })
+  })
+
   it.each([
     ['nothing', ''],
     ['what is no JSON', '{'],

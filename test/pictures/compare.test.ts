@@ -67,6 +67,16 @@ describe('comparePictures', () => {
     expect(await sharp(found?.image).metadata()).toMatchObject({ width: 100, height: 100 })
   })
 
+  it.each([
+    ['the part that changed', { x: 10, y: 10, width: 20, height: 10 }, 0],
+    ['half of it', { x: 10, y: 10, width: 10, height: 10 }, 100 / 5000],
+    ['attack: an area of a million pixels', { x: 15, y: 0, width: 1_000_000, height: 1_000_000 }, 50 / 5000],
+    ['attack: an area beyond the image', { x: 1_000_000, y: 1_000_000, width: 9, height: 9 }, 200 / 5000],
+  ])('does not compare %s, which is masked', async (_, mask, share) => {
+    const [before, after] = [await draw(''), await draw('<rect x="10" y="10" width="20" height="10"/>')]
+    expect(await comparePictures(before, after, never, { masks: [mask] })).toMatchObject({ share })
+  })
+
   it.each<[string, () => Promise<Buffer>]>([
     ['a text', async () => Buffer.from('text')],
     ['a damaged image', async () => (await draw('<circle r="9"/>')).subarray(0, 150)],

@@ -48,14 +48,16 @@ export const comment = defineCommand({
   name: 'comment',
   about: 'create or update a comment on a pull request that shows uploaded images',
   arg: {
-    spelling: '[results]',
-    about: 'output file of "upload --format json", or - for standard input (default: -)',
+    spelling: '[results...]',
+    about:
+      'output files of "upload --format json", such as one of each shard, or - for standard input (default: -)',
     offers: 'file',
   },
   flags,
   examples: [
     ['upload-server upload shots/ --format json > shots.json'],
     ['upload-server comment shots.json', 'in CI, on the pull request of the job'],
+    ['upload-server comment shard-*.json', 'one comment for the shards of a test run'],
     ['upload-server comment shots.json --before main.json --pr https://github.com/me/app/pull/7'],
   ],
   notes: `Supports GitHub, GitLab, Gitea and Forgejo. Parallel jobs write separate comments. If the job does not belong to a pull

@@ -5,19 +5,24 @@ import { createFetch } from '../../client/fetch-link.ts'
 import { comparePixels } from '../../client/reports/compare-links.ts'
 import { reviewResults } from '../../client/reports/pairs.ts'
 import { readResults } from '../../client/reports/read-results.ts'
+import type { Result } from '../../client/result.ts'
 import { comparePictures } from '../../pictures/compare.ts'
-import type { Call } from '../define.ts'
+import { type Call, UsageError } from '../define.ts'
 import { EXIT } from '../exit-code.ts'
 import type { Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
 /** `upload-server comment [RESULTS]`: writes or prints the comment. */
 export async function run(
-  { words: [file], options: { before, dryRun, threshold = 0, server, ...options } }: Call<typeof flags>,
+  { words, options: { before, dryRun, threshold = 0, server, ...options } }: Call<typeof flags>,
   terminal: Terminal,
 ): Promise<number> {
   const signal = terminal.untilInterrupted()
-  const results = await readResults(file ?? '-', terminal)
+  const files = words.length > 0 ? words : ['-']
+  if (files.indexOf('-') !== files.lastIndexOf('-'))
+    throw new UsageError('Standard input (-) can be given only once.')
+  const results: Result[] = []
+  for (const file of files) results.push(...(await readResults(file, terminal)))
   const hosts = server === undefined ? [] : [new URL(server).host]
   const review =
     before === undefined

@@ -11,6 +11,7 @@ import {
   prepareReview,
 } from '../../client/reports/compare.ts'
 import { findBaseline, findEarlier, toBaseline } from '../../client/reports/earlier.ts'
+import { readMasks } from '../../client/reports/masks.ts'
 import { hasTriples } from '../../client/reports/pairs.ts'
 import { renderReport } from '../../client/reports/report-page.ts'
 import { countsOf, type Review, toReview, totalsOf } from '../../client/reports/review.ts'
@@ -56,6 +57,7 @@ export async function openReviewing(
   const write = comment ? await openComment(options, job, terminal) : undefined
   const hosts = options.server === undefined ? [] : [new URL(options.server).host]
   const named = compare === undefined ? undefined : await findEarlier(compare, hosts, terminal, signal)
+  const masks = options.masks === undefined ? undefined : await readMasks(options.masks, terminal)
   const run = runOf(job)
   const title = options.commentTitle ?? TITLE
   const isStored = updateBaseline === 'always' || (updateBaseline === 'auto' && job?.isMain === true)
@@ -108,7 +110,7 @@ export async function openReviewing(
         const stored = baseline && (await findBaseline(baseline, uploads, hosts, context, signal))
         const earlier =
           stored || named || (hasTriples(entries) || entries.length === 0 ? NO_IMAGES : undefined)
-        const how = { findDifference, makeSmall, threshold, run }
+        const how = { findDifference, makeSmall, threshold, masks, run }
         prepared = earlier && (await prepareReview(earlier, entries, how, context, signal))
       } catch (error) {
         // The upload tells which exit code it is.

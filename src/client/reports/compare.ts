@@ -8,6 +8,7 @@ import type { Context } from '../context.ts'
 import type { Entry } from '../entries.ts'
 import { readAtMost } from '../read-at-most.ts'
 import { isFailure, type Result } from '../result.ts'
+import type { Area, Masks } from './masks.ts'
 import { type Located, type Paired, pair } from './pairs.ts'
 import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, shownOf, sortRows } from './review.ts'
 
@@ -35,7 +36,7 @@ export type FindDifference = (
   before: Uint8Array,
   after: Uint8Array,
   signal: AbortSignal,
-  options: { readonly drawnFrom: number },
+  options: { readonly drawnFrom: number; readonly masks?: readonly Area[] },
 ) => Promise<FoundDifference | undefined>
 
 export interface CompareOptions {
@@ -44,6 +45,8 @@ export interface CompareOptions {
   readonly findDifference: FindDifference
   /** Percentage of changed pixels up to which an image counts as the same. */
   readonly threshold: number
+  /** Parts of images that are not compared. Default: none. */
+  readonly masks?: Masks | undefined
   readonly makeSmall: MakeSmall
 }
 
@@ -231,7 +234,7 @@ async function makeSmaller(
 async function findDifferences(
   pairs: readonly Paired[],
   read: (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>,
-  { findDifference, threshold }: CompareOptions,
+  { findDifference, threshold, masks }: CompareOptions,
   { note }: Pick<Context, 'note'>,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<Paired, FoundDifference>> {
@@ -252,6 +255,7 @@ async function findDifferences(
       const least = drawn.length < MOST_SHOWN ? 0 : Math.min(...drawn.map(({ share }) => share))
       const difference = await findDifference(before, after, signal, {
         drawnFrom: Math.max(least, threshold / 100),
+        masks: masks?.(one.name) ?? [],
       })
       if (difference === undefined) return
       differences.set(one, difference)
