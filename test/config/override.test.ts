@@ -129,7 +129,7 @@ describe('settings of the environment', () => {
 
   it.each([
     ['UPLOAD_SERVER__SERVER__PROT', 'does not match a setting. Did you mean "port"?'],
-    ['UPLOAD_SERVER__SHUTDOWN__WAIT', 'does not match a setting. Available: grace'],
+    ['UPLOAD_SERVER__SHUTDOWN__GRCE', 'does not match a setting. Did you mean "grace"?'],
   ])('says what there is instead of %s', (variable, message) => {
     expect(apply({}, { [variable]: 'x' }).problems).toEqual([`${variable}: ${message}`])
   })
