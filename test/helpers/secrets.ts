@@ -10,7 +10,10 @@ const SHORTEST = 8
 
 /** The values of all secrets in a configuration or an environment, whatever the program takes for one. */
 function secretsIn(value: unknown, name = ''): string[] {
-  if (typeof value === 'string') return SECRET.test(name) && value.length >= SHORTEST ? [value] : []
+  if (typeof value === 'string') {
+    // `{secret:name}` only names a secret.
+    return SECRET.test(name) && value.length >= SHORTEST && !value.includes('{secret:') ? [value] : []
+  }
   if (typeof value !== 'object' || value === null) return []
   // `secretHeader` has its value under `value`.
   return Object.entries(value).flatMap(([key, one]) => secretsIn(one, key === 'value' ? name : key))

@@ -20,7 +20,7 @@ const PUBLISHED = [
   /^dist\/[\w-]+\.js$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
   /^dist\/(?:(?:bundled|openapi)\.json|licences\.txt)$/,
-  /^dist\/page\/[\w/.-]+$/,
+  /^dist\/(?:page|report)\/[\w/.-]+$/,
   /^bin\/upload-server\.js$/,
   /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,
   /^docs\/(?:[\w-]+\/)?[\w-]+\.md$/,
