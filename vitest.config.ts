@@ -13,7 +13,7 @@ const SYSTEM_ALONE = [
   'test/system/{limits,pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
   'test/system/store/on-postgres.test.ts',
   // A browser or a display is started once for a file.
-  'test/system/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
+  'test/system/{browser,cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',
 ]
 
 const project = (name: string, include: string[], exclude: string[] = []) => ({
