@@ -1,4 +1,5 @@
 import { type ProgramResult, runProgram } from './run-program.ts'
+import { BIN, environmentIn } from './spawn-server.ts'
 
 /** Waits for words on the terminal, types at each, and gives up after a while. */
 const SCRIPT = `
@@ -38,6 +39,18 @@ export function runOnTerminal(
   command: readonly string[],
   steps: readonly (readonly [wanted: string, answer: string])[],
   cwd: string,
+  env: Record<string, string> = {},
 ): Promise<ProgramResult> {
-  return runProgram('python3', ['-c', SCRIPT, JSON.stringify(steps), ...command], { cwd })
+  return runProgram('python3', ['-c', SCRIPT, JSON.stringify(steps), ...command], { cwd, env })
+}
+
+/** The same for the built program, which keeps everything below its working directory. */
+export function runBuiltOnTerminal(
+  args: readonly string[],
+  steps: Parameters<typeof runOnTerminal>[1],
+  cwd: string,
+  env: Record<string, string> = {},
+): Promise<ProgramResult> {
+  const environment = environmentIn(cwd, { TERM: 'xterm', ...env })
+  return runOnTerminal([process.execPath, BIN, ...args], steps, cwd, environment)
 }

@@ -5,8 +5,8 @@ import { runBuilt, runCli } from '../../cli/run-cli.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { hasAll, needs, needsAll } from '../../helpers/needs.ts'
 import { makePicture } from '../../helpers/picture.ts'
-import { runOnTerminal } from '../../helpers/pty.ts'
-import { BIN, spawnServer } from '../../helpers/spawn-server.ts'
+import { runBuiltOnTerminal } from '../../helpers/pty.ts'
+import { spawnServer } from '../../helpers/spawn-server.ts'
 import { OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../../servers/openssh.ts'
 import { startWebFolder } from '../../servers/web-folder.ts'
 import { loginOf } from '../providers/sftp/open-sftp.ts'
@@ -86,7 +86,6 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     needs(context, 'python3', 'python3')
     const { cwd, options, kept } = await prepare()
     const set = Object.entries(options).flatMap(([name, value]) => ['--set', `${name}=${value}`])
-    const command = ['env', 'TERM=xterm', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`, process.execPath, BIN]
     const init = [
       'init',
       '-c',
@@ -99,8 +98,8 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
       'directory=',
       ...set,
     ]
-    const { exitCode, stdout } = await runOnTerminal(
-      [...command, ...init],
+    const { exitCode, stdout } = await runBuiltOnTerminal(
+      init,
       [
         ['Set more options?', '\r'],
         ['Who uploads', '\r'],

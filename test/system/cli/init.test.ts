@@ -1,33 +1,20 @@
-import { chmod, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { runCli } from '../../cli/run-cli.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { needs } from '../../helpers/needs.ts'
-import { runOnTerminal } from '../../helpers/pty.ts'
-import { BIN } from '../../helpers/spawn-server.ts'
-
-const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']
+import { runBuiltOnTerminal } from '../../helpers/pty.ts'
 
 const ask = (cwd: string, steps: [wanted: string, answer: string][], args: string[] = []) =>
-  runOnTerminal(
-    ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'init', '-c', 'x.json', ...args],
-    steps,
-    cwd,
-  )
+  runBuiltOnTerminal(['init', '-c', 'x.json', ...args], steps, cwd)
 
 describe('init --add', () => {
-  const OLD =
-    '{\n\t// mine\n\t"providers": {\n\t\t"local": { "a": { "directory": "a", "serve": true } } // the first\n\t},\n\t"server": { "port": 1 },\n}\n'
-  const place = async (text = OLD) => {
-    const cwd = await makeDirectory()
-    await writeFile(join(cwd, 'real.json'), text, { mode: 0o640 })
-    await chmod(join(cwd, 'real.json'), 0o640)
-    await symlink('real.json', join(cwd, 'x.json'))
-    return cwd
-  }
   it('asks for the destination alone, and for a name if the first one is in use', async context => {
     needs(context, 'python3', 'python3')
-    const cwd = await place()
+    const cwd = await makeDirectory()
+    const local = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true', '--name', 'a']
+    await runCli(['init', '--yes', '-c', 'x.json', ...local], { cwd })
     const { exitCode, stdout } = await ask(
       cwd,
       [
@@ -35,11 +22,11 @@ describe('init --add', () => {
         ['name: Name of the new destination. local/a exists already.', 'b\r'],
         ['Set more options?', '\r'],
       ],
-      ['--add', '--name', 'a', ...LOCAL],
+      ['--add', ...local],
     )
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
     expect(stdout).not.toContain('Who uploads')
-    expect(await readFile(join(cwd, 'real.json'), 'utf8')).toContain('"b": {')
+    expect(await readFile(join(cwd, 'x.json'), 'utf8')).toContain('"b": {')
   })
 })
 

@@ -8,8 +8,7 @@ import { eventually } from '../../helpers/eventually.ts'
 import { formOf, list, post } from '../../helpers/form.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
 import { needs } from '../../helpers/needs.ts'
-import { runOnTerminal } from '../../helpers/pty.ts'
-import { BIN } from '../../helpers/spawn-server.ts'
+import { runBuiltOnTerminal } from '../../helpers/pty.ts'
 
 it('prints a banner with the URLs on a terminal, and one line for each upload', async context => {
   needs(context, 'python3', 'python3')
@@ -18,17 +17,7 @@ it('prints a banner with the URLs on a terminal, and one line for each upload', 
   const providers = { local: { Default: { directory: 'img', serve: true } } }
   const file = join(cwd, 'x.json')
   await writeFile(file, JSON.stringify({ server: { port, key: 'k3y-0f-the-server' }, providers }))
-  const command = [
-    'env',
-    'TERM=xterm',
-    'NO_COLOR=1',
-    `XDG_DATA_HOME=${cwd}`,
-    process.execPath,
-    BIN,
-    '-c',
-    file,
-  ]
-  const seen = runOnTerminal(command, [['nowhere.png', '\u0003']], cwd)
+  const seen = runBuiltOnTerminal(['-c', file], [['nowhere.png', '\u0003']], cwd, { NO_COLOR: '1' })
   const url = `http://127.0.0.1:${port}`
   await eventually(async () => expect((await fetch(`${url}/heartbeat`)).status).toBe(200))
   await fetch(url)
@@ -57,8 +46,7 @@ it('prints the banner in colours if the terminal has them, and the file location
   needs(context, 'python3', 'python3')
   const cwd = await makeDirectory()
   const port = await findFreePorts()
-  const command = ['env', 'TERM=xterm', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`, process.execPath, BIN]
-  const { stdout } = await runOnTerminal([...command, '-p', String(port)], [['Key:', '\u0003']], cwd)
+  const { stdout } = await runBuiltOnTerminal(['-p', String(port)], [['Key:', '\u0003']], cwd)
   const [green, bold, cyan, dim] = [32, 1, 36, 2].map(code => `\u001b[${code}m`)
   expect(stdout).toContain(`${green}➜\u001b[39m  ${bold}Local:`)
   expect(stdout).toContain(`${cyan}http://127.0.0.1:${port}\u001b[39m`)
@@ -70,12 +58,7 @@ it('says a sentence once', async context => {
   needs(context, 'python3', 'python3')
   const cwd = await makeDirectory()
   const port = await findFreePorts()
-  const command = ['env', 'TERM=xterm', 'NO_COLOR=1', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`]
-  const seen = runOnTerminal(
-    [...command, process.execPath, BIN, '-p', String(port)],
-    [['7.png', '\u0003']],
-    cwd,
-  )
+  const seen = runBuiltOnTerminal(['-p', String(port)], [['7.png', '\u0003']], cwd, { NO_COLOR: '1' })
   const url = `http://127.0.0.1:${port}`
   await eventually(async () => expect((await fetch(`${url}/heartbeat`)).status).toBe(200))
   const headers = { 'X-Forwarded-For': '203.0.113.9', Connection: 'close' }

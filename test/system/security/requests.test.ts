@@ -4,17 +4,14 @@ import { eventually } from '../../helpers/eventually.ts'
 import { list, post } from '../../helpers/form.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
 import { needs } from '../../helpers/needs.ts'
-import { runOnTerminal } from '../../helpers/pty.ts'
-import { BIN, environmentIn } from '../../helpers/spawn-server.ts'
+import { runBuiltOnTerminal } from '../../helpers/pty.ts'
 
 it('attack: what a request names moves the cursor of the terminal that shows the log', async context => {
   needs(context, 'python3', 'python3')
   const directory = await makeDirectory()
-  const [port, env] = [await findFreePorts(), environmentIn(directory)]
-  const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-  const command = ['env', '-i', ...settings, process.execPath, BIN, '--port', String(port)]
-  const shown = runOnTerminal(
-    command,
+  const port = await findFreePorts()
+  const shown = runBuiltOnTerminal(
+    ['--port', String(port)],
     [
       ['Local', ''],
       ['evil', '\u0003'],
