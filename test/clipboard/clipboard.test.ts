@@ -1,58 +1,17 @@
-import { randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { crc32, deflateSync } from 'node:zlib'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { type ClipboardContent, type ClipboardOptions, readClipboard } from '../../src/clipboard/index.ts'
-import { UploadError } from '../../src/errors.ts'
+import { describe, expect, it } from 'vitest'
+import { type ClipboardOptions, readClipboard } from '../../src/clipboard/index.ts'
+import { EMPTY, failure, NO_REFERENCE, read } from '../helpers/clipboard.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { makePicture } from '../helpers/picture.ts'
 
 const MIB = 1024 * 1024
-const PNG = makePng(16)
+const PNG = makePicture(16)
 const GIF = Buffer.from('R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=', 'base64')
-const EMPTY = /^The clipboard is empty\. Copy an image/
-const NO_REFERENCE = /^The clipboard contains text that is neither an absolute path nor a URL/
-
-/** A square of noise, which no compression makes smaller. */
-function makePng(side: number): Buffer {
-  const chunk = (type: string, data: Buffer) => {
-    const body = Buffer.concat([Buffer.from(type), data])
-    const frame = Buffer.alloc(8)
-    frame.writeUInt32BE(data.length, 0)
-    frame.writeUInt32BE(crc32(body), 4)
-    return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)])
-  }
-  const header = Buffer.alloc(13)
-  header.writeUInt32BE(side, 0)
-  header.writeUInt32BE(side, 4)
-  header.set([8, 2], 8)
-  const rows = Array.from({ length: side }, () => Buffer.concat([Buffer.alloc(1), randomBytes(3 * side)]))
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(Buffer.concat(rows))),
-    chunk('IEND', Buffer.alloc(0)),
-  ])
-}
-
-function read(env: NodeJS.ProcessEnv, options: Partial<ClipboardOptions> = {}): Promise<ClipboardContent> {
-  return readClipboard({ env, platform: 'linux', maxBytes: 20 * MIB, timeoutMs: 10_000, ...options })
-}
-
-async function failure(reading: Promise<unknown>): Promise<{ code: string; message: string }> {
-  const error = await reading.then(
-    content => expect.fail(`no failure, but ${JSON.stringify(content)}`),
-    (caught: unknown) => caught,
-  )
-  if (!(error instanceof UploadError)) throw error
-  expect(error.message).not.toMatch(/https?:\/\//i)
-  return { code: error.code, message: error.message }
-}
-
 /** A new folder, gone after the test, with one stand-in for each foreign program: the body of a shell script. */
 async function makePrograms(scripts: Record<string, string>): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'upload-server-clipboard-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const folder = await makeDirectory()
   for (const [name, script] of Object.entries(scripts)) {
     const body = `#!/bin/sh\nPATH=/usr/bin:/bin\nhere='${folder}'\n${script}\n`
     await writeFile(join(folder, name), body)

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
 import { heifOf, imageOf } from '../helpers/heif.ts'
+import { pngChunk } from '../helpers/picture.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
@@ -440,20 +440,13 @@ describe('files of several still pictures', () => {
 })
 
 describe('animated PNG', () => {
-  const chunk = (type: string, data: Buffer) => {
-    const named = Buffer.concat([Buffer.from(type), data])
-    const ends = Buffer.alloc(8)
-    ends.writeUInt32BE(data.length)
-    ends.writeUInt32BE(crc32(named), 4)
-    return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)])
-  }
   const HEAD = 33 // signature and IHDR
 
   /** With what phones and editors write into it, and what somebody put behind its end. */
   async function animated(): Promise<Buffer> {
     const png = await (await photo(40, 30)).withExif(WITH_PLACE).withIccProfile('p3').png().toBuffer()
-    const control = chunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
-    const text = chunk('tEXt', Buffer.from('Author\0somebody'))
+    const control = pngChunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+    const text = pngChunk('tEXt', Buffer.from('Author\0somebody'))
     return Buffer.concat([png.subarray(0, HEAD), control, text, png.subarray(HEAD), Buffer.from('somebody')])
   }
 

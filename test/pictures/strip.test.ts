@@ -1,10 +1,10 @@
-import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { findRemains } from '../../src/pictures/strip/check.ts'
 import { strip } from '../../src/pictures/strip/index.ts'
 import { gridOf, heifOf, imageOf } from '../helpers/heif.ts'
+import { pngChunk } from '../helpers/picture.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
 
 type Format = Parameters<typeof strip>[1]
@@ -52,15 +52,10 @@ async function jpegWith(marker: number, prefix: string): Promise<Buffer> {
 
 // PNG
 
-function chunk(type: string, data: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(type), data])
-  return Buffer.concat([u32(data.length), named, u32(crc32(named))])
-}
-
 /** A PNG with a chunk before its end, behind the image data. */
 async function pngWith(type: string, data: Buffer = secret): Promise<Buffer> {
   const png = await blank().png().toBuffer()
-  return insert(png, png.length - 12, chunk(type, data))
+  return insert(png, png.length - 12, pngChunk(type, data))
 }
 
 /** What Exif data has in common everywhere: an artist, and an orientation. */
@@ -151,7 +146,7 @@ const ROWS: [what: string, format: Format, file: () => Promise<Buffer>][] = [
     'animated PNG with text',
     'png',
     async () => {
-      const control = chunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+      const control = pngChunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
       return insert(await pngWith('tEXt'), 33, control)
     },
   ],
@@ -324,7 +319,7 @@ describe('a stripped picture is shown as before:', () => {
           segment(0xe1, Buffer.concat([Buffer.from('Exif\0\0'), exif(n)])),
         ),
     ],
-    ['png', async n => insert(await blank().png().toBuffer(), 33, chunk('eXIf', exif(n)))],
+    ['png', async n => insert(await blank().png().toBuffer(), 33, pngChunk('eXIf', exif(n)))],
     ['webp', n => webpWith(0x08, part('EXIF', exif(n)))],
     ['tiff', async n => tiffOf(greyPage(16, 8, { 274: n }))],
   ])('a turned %s', async (format, make) => {
@@ -386,7 +381,7 @@ describe('attack: a file', () => {
   it.each<[Format, Buffer, number, number]>([
     ['jpeg', segment(0xfe, Buffer.alloc(0)), 2, 0],
     ['jpeg', segment(0xe1, Buffer.from('Exif\0\0')), 2, 0],
-    ['png', chunk('tEXt', Buffer.alloc(0)), 33, 0],
+    ['png', pngChunk('tEXt', Buffer.alloc(0)), 33, 0],
     ['webp', part('abcd', Buffer.alloc(0)), 30, 4],
     ['gif', Buffer.from([0x21, 0xfe, 0]), -1, 0],
   ])('a %s of a million tiny parts is stripped', async (format, tiny, at, sizeAt) => {

@@ -11,7 +11,6 @@ import {
   readdir,
   readFile,
   readlink,
-  realpath,
   rename,
   rm,
   stat,
@@ -29,55 +28,12 @@ import type { OpenTarget } from '../../src/providers/contract.ts'
 import { explained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { splitKey } from '../../src/providers/local/key-path.ts'
+import { failureOf } from '../helpers/failure-of.ts'
+import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../helpers/open-local.ts'
 import { bytesOf, type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
-
-type Options = Partial<Omit<Parameters<typeof local.open>[0], 'directory'>>
-
-async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<OpenTarget> {
-  const config = local.config.parse({ directory, serve: true, durable: false, ...options })
-  const warn = (message: string) => expect.fail(message)
-  return await local.open(config, { name, warn })
-}
-
-/** A target on a new folder; both are gone after the test. */
-async function openFresh(options: Options = {}): Promise<{ target: OpenTarget; directory: string }> {
-  const directory = join(await makeDirectory(), 'pictures')
-  const target = await openLocal(directory, options)
-  onTestFinished(() => target.close?.())
-  return { target, directory }
-}
-
-async function makeDirectory(): Promise<string> {
-  const path = await realpath(await mkdtemp(join(tmpdir(), 'local-test-')))
-  onTestFinished(() => rm(path, { recursive: true, force: true }))
-  return path
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
-  const error = await promise.then(
-    () => expect.fail('this should have failed'),
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(UploadError)
-  return error as UploadError
-}
-
-async function spoolPayload(target: OpenTarget, bytes: Buffer): Promise<string> {
-  const file = await target.spool?.create()
-  if (!file) return expect.fail('local has a spool')
-  await file.file.writeFile(bytes)
-  await file.file.close()
-  return file.path
-}
-
-/** Every file below a directory, temporary ones among them. */
-async function listFiles(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  return entries.filter(entry => !entry.isDirectory()).map(entry => join(entry.parentPath, entry.name))
-}
 
 /** The real path of what is handed out. */
 async function locate(target: OpenTarget | undefined, key: string): Promise<string | undefined> {
@@ -241,7 +197,7 @@ describe('keys that local refuses', () => {
 describe('links in the folder of local', () => {
   async function openWithOutside() {
     const { target, directory } = await openFresh()
-    const outside = await makeDirectory()
+    const outside = await makeRealDirectory()
     await writeFile(join(outside, 'secret.txt'), 'not yours')
     await mkdir(directory)
     return { target, directory, outside }
@@ -327,7 +283,11 @@ describe('links in the folder of local', () => {
   })
 
   it('works where the folder itself is a link, also after that link is turned', async () => {
-    const [first, second, around] = [await makeDirectory(), await makeDirectory(), await makeDirectory()]
+    const [first, second, around] = [
+      await makeRealDirectory(),
+      await makeRealDirectory(),
+      await makeRealDirectory(),
+    ]
     const current = join(around, 'current')
     await symlink(first, current)
     const target = await openLocal(current)
@@ -402,7 +362,7 @@ describe('how local writes', () => {
     'gives files the mode %s, whatever the umask is',
     async fileMode => {
       const { target, directory } = await openFresh({ fileMode })
-      const path = join(await makeDirectory(), 'payload')
+      const path = join(await makeRealDirectory(), 'payload')
       await writeFile(path, 'linked', { mode: 0o600 })
       await target.put(objectOf('bytes', Buffer.of(1)), never())
       await target.put(objectOf('linked', path), never())
@@ -496,7 +456,7 @@ describe('payloads that local links', () => {
 })
 
 it('stores while others that have stored in the same folder close, as reloads, workers and commands do', async () => {
-  const directory = join(await makeDirectory(), 'pictures')
+  const directory = join(await makeRealDirectory(), 'pictures')
   const one = async (worker: number) => {
     for (let time = 0; time < 60; time++) {
       const target = await openLocal(directory)

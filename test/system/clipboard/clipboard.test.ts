@@ -1,57 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
-import { crc32, deflateSync } from 'node:zlib'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type ClipboardContent, type ClipboardOptions, readClipboard } from '../../../src/clipboard/index.ts'
-import { UploadError } from '../../../src/errors.ts'
+import { EMPTY, failure, NO_REFERENCE, read } from '../../helpers/clipboard.ts'
 import { needs } from '../../helpers/needs.ts'
+import { makePicture } from '../../helpers/picture.ts'
 import { share } from '../../helpers/share.ts'
 import { type Display, startWayland, startX11 } from '../../servers/display.ts'
 
-const MIB = 1024 * 1024
-const PNG = makePng(16)
+const PNG = makePicture(16)
 const GIF = Buffer.from('R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=', 'base64')
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><title>å</title></svg>')
-const EMPTY = /^The clipboard is empty\. Copy an image/
-const NO_REFERENCE = /^The clipboard contains text that is neither an absolute path nor a URL/
-
-/** A square of noise, which no compression makes smaller. */
-function makePng(side: number): Buffer {
-  const chunk = (type: string, data: Buffer) => {
-    const body = Buffer.concat([Buffer.from(type), data])
-    const frame = Buffer.alloc(8)
-    frame.writeUInt32BE(data.length, 0)
-    frame.writeUInt32BE(crc32(body), 4)
-    return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)])
-  }
-  const header = Buffer.alloc(13)
-  header.writeUInt32BE(side, 0)
-  header.writeUInt32BE(side, 4)
-  header.set([8, 2], 8)
-  const rows = Array.from({ length: side }, () => Buffer.concat([Buffer.alloc(1), randomBytes(3 * side)]))
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(Buffer.concat(rows))),
-    chunk('IEND', Buffer.alloc(0)),
-  ])
-}
-
-function read(env: NodeJS.ProcessEnv, options: Partial<ClipboardOptions> = {}): Promise<ClipboardContent> {
-  return readClipboard({ env, platform: 'linux', maxBytes: 20 * MIB, timeoutMs: 10_000, ...options })
-}
-
-async function failure(reading: Promise<unknown>): Promise<{ code: string; message: string }> {
-  const error = await reading.then(
-    content => expect.fail(`no failure, but ${JSON.stringify(content)}`),
-    (caught: unknown) => caught,
-  )
-  if (!(error instanceof UploadError)) throw error
-  expect(error.message).not.toMatch(/https?:\/\//i)
-  return { code: error.code, message: error.message }
-}
-
 const DISPLAYS = [
   ['X11', startX11, ['Xvfb', 'xvfb'], ['xclip', 'xclip']],
   ['Wayland', startWayland, ['sway', 'sway'], ['wl-paste', 'wl-clipboard']],
@@ -79,7 +37,7 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...pro
 
   it('gives 12 MB unharmed', async () => {
     const display = await shareDisplay()
-    const png = makePng(2000)
+    const png = makePicture(12 * 1024 * 1024)
     await display.copy('image/png', png)
     const content = await read(display.env)
     expect(content.kind === 'image' && content.body.equals(png)).toBe(true)

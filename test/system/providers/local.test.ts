@@ -1,78 +1,23 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { inMemory } from '../../../src/body.ts'
-import { UploadError } from '../../../src/errors.ts'
-import type { OpenTarget } from '../../../src/providers/contract.ts'
-import { local } from '../../../src/providers/local/index.ts'
-import { needs, needsLinux, needsRoot } from '../../helpers/needs.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { mountSmall } from '../../helpers/mount-small.ts'
+import { needs } from '../../helpers/needs.ts'
+import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../../helpers/open-local.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
 
-type Options = Partial<Omit<Parameters<typeof local.open>[0], 'directory'>>
-
-async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<OpenTarget> {
-  const config = local.config.parse({ directory, serve: true, durable: false, ...options })
-  const warn = (message: string) => expect.fail(message)
-  return await local.open(config, { name, warn })
-}
-
-/** A target on a new folder; both are gone after the test. */
-async function openFresh(options: Options = {}): Promise<{ target: OpenTarget; directory: string }> {
-  const directory = join(await makeDirectory(), 'pictures')
-  const target = await openLocal(directory, options)
-  onTestFinished(() => target.close?.())
-  return { target, directory }
-}
-
-async function makeDirectory(): Promise<string> {
-  const path = await realpath(await mkdtemp(join(tmpdir(), 'local-test-')))
-  onTestFinished(() => rm(path, { recursive: true, force: true }))
-  return path
-}
-
-/** Mounts a file system of its own for one test. */
-async function mount(context: TestContext, path: string, options: string): Promise<void> {
-  needsLinux(context, 'a tmpfs is mounted')
-  needsRoot(context, 'a tmpfs is mounted')
-  await mkdir(path, { recursive: true })
-  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path])
-  onTestFinished(() => void execFileSync('umount', ['-l', path]))
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
-  const error = await promise.then(
-    () => expect.fail('this should have failed'),
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(UploadError)
-  return error as UploadError
-}
-
-async function spoolPayload(target: OpenTarget, bytes: Buffer): Promise<string> {
-  const file = await target.spool?.create()
-  if (!file) return expect.fail('local has a spool')
-  await file.file.writeFile(bytes)
-  await file.file.close()
-  return file.path
-}
-
-/** Every file below a directory, temporary ones among them. */
-async function listFiles(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
-  return entries.filter(entry => !entry.isDirectory()).map(entry => join(entry.parentPath, entry.name))
-}
-
 describe('payloads that local links', () => {
   it('copies a payload that lies on another file system', async context => {
     const { target, directory } = await openFresh({ durable: true, fileMode: '0640' })
-    const elsewhere = await makeDirectory()
-    await mount(context, elsewhere, 'size=16m')
+    const elsewhere = await makeRealDirectory()
+    await mountSmall(context, elsewhere, '16m')
     const path = join(elsewhere, 'payload')
     await writeFile(path, Buffer.alloc(2 * MIB, 7), { mode: 0o600 })
     await target.put(objectOf('a.bin', path), never())
@@ -85,7 +30,7 @@ describe('payloads that local links', () => {
 
   it('stores in a folder on which another file system is mounted', async context => {
     const { target, directory } = await openFresh({ durable: true })
-    await mount(context, join(directory, 'mounted'), 'size=16m')
+    await mountSmall(context, join(directory, 'mounted'), '16m')
     const path = await spoolPayload(target, Buffer.alloc(2 * MIB, 7))
     await target.put(objectOf('mounted/a.bin', path), never())
     await target.put(objectOf('mounted/b.bin', Buffer.from('bytes')), never())
@@ -101,8 +46,8 @@ describe('payloads that local links', () => {
 
 describe('a folder that cannot be written', () => {
   it('is full: says so, keeps what was there and leaves nothing half', async context => {
-    const directory = await makeDirectory()
-    await mount(context, directory, 'size=2m')
+    const directory = await makeRealDirectory()
+    await mountSmall(context, directory, '2m')
     const target = await openLocal(directory)
     await target.put(objectOf('a.bin', Buffer.from('before')), never())
     for (const size of [4 * MIB, MIB]) {
@@ -127,8 +72,8 @@ describe('a folder that cannot be written', () => {
   })
 
   it('is read-only: says so', async context => {
-    const directory = await makeDirectory()
-    await mount(context, directory, 'size=2m,ro')
+    const directory = await makeRealDirectory()
+    await mountSmall(context, directory, '2m,ro')
     const target = await openLocal(directory)
     onTestFinished(() => target.close?.())
     for (const work of [

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { crc32, deflateSync } from 'node:zlib'
+import { deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { runCli } from '../../cli/run-cli.ts'
@@ -11,6 +11,7 @@ import { eventually } from '../../helpers/eventually.ts'
 import { expectFailure, expectStored } from '../../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../../helpers/form.ts'
 import { needsLinux } from '../../helpers/needs.ts'
+import { pngChunk } from '../../helpers/picture.ts'
 import { isRunning, listProcesses, type RunningProcess } from '../../helpers/processes.ts'
 import { type SpawnedServer, spawnServer } from '../../helpers/spawn-server.ts'
 
@@ -133,13 +134,6 @@ describe('pictures that would never be done', () => {
 })
 
 describe('a picture of little but memory', () => {
-  const chunk = (type: string, data: Buffer) => {
-    const named = Buffer.concat([Buffer.from(type), data])
-    const ends = Buffer.alloc(8)
-    ends.writeUInt32BE(data.length)
-    ends.writeUInt32BE(crc32(named), 4)
-    return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)])
-  }
   const HEAD = 33 // signature and IHDR
   const peakOf = async (pid: number) =>
     Number(/VmHWM:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
@@ -156,8 +150,8 @@ describe('a picture of little but memory', () => {
 
   it('(an animated PNG of 4 million empty chunks) takes little more than its size, and not in the server', async context => {
     const server = await linux(context)
-    const control = chunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
-    const two = Buffer.concat([chunk('raNd', Buffer.alloc(0)), chunk('tEXt', Buffer.alloc(0))])
+    const control = pngChunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+    const two = Buffer.concat([pngChunk('raNd', Buffer.alloc(0)), pngChunk('tEXt', Buffer.alloc(0))])
     const many = Buffer.alloc(2_000_000 * two.length, two)
     const answer = await server.store('a.png', await withChunks(control, many))
     expect(answer.items[0]).toMatchObject({ contentType: 'image/apng' })
@@ -169,7 +163,7 @@ describe('a picture of little but memory', () => {
 
   it('(10 MB of compressed comments of 50 MB each) ends, and takes no gigabyte', async context => {
     const server = await linux(context)
-    const comment = chunk(
+    const comment = pngChunk(
       'zTXt',
       Buffer.concat([Buffer.from('a\0\0'), deflateSync(Buffer.alloc(50_000_000, 'x'), { level: 9 })]),
     )
