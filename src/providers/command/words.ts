@@ -19,13 +19,16 @@ const NAMES: readonly (keyof ObjectFacts)[] = ['key', 'size', 'contentType', 'sh
 const CHOSEN_NAME = /\{(?:key|file)\}/
 /** Matches an argument that may be code in some language, which a file name in it could change. */
 const READ_AS_CODE = /["'`()[\]{}<>|$\s]/
-const RUNS = '(?:eval|command|exec|execute|run|program|script|expression|action|shell|rsh|hook|pack)'
-/** Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `--eval=`, `--to-command=`. */
-const RUNS_NEXT = new RegExp(`^(?:-[a-zA-Z]*[ceES]|--?(?:[\\w-]*-)?${RUNS}|/[ck])$`)
-const RUNS_REST = new RegExp(`^(?:-[ceES]|--?(?:[\\w-]*-)?${RUNS}=|(?:-o)?\\w*command=)`, 'i')
+const RUNS = '(?:eval|command|config|exec|execute|run|program|script|expression|action|shell|rsh|hook|pack)'
+/**
+ * Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `--eval=`, `--to-command=`, and
+ * `-K` of curl, which takes options from a file.
+ */
+const RUNS_NEXT = new RegExp(`^(?:-[a-zA-Z]*[ceESK]|--?(?:[\\w-]*-)?${RUNS}|/[ck])$`)
+const RUNS_REST = new RegExp(`^(?:-[ceESK]|--?(?:[\\w-]*-)?${RUNS}=|(?:-o)?\\w*command=)`, 'i')
 /**
  * Interpreters, and programs that start others. Too many of them run their arguments to know the way of each. Without
- * version and extension.
+ * version and extension: "rundll" is rundll32, "m" is m4.
  */
 const INTERPRETERS = new Set(
   [
@@ -39,6 +42,7 @@ const INTERPRETERS = new Set(
     'bwrap capsh chpst chronic dbus-run-session fakeroot faketime firejail gosu hyperfine mosh numactl perf',
     'pkexec prlimit proxychains run-parts screen setpriv socat start-stop-daemon su-exec tmux torsocks unbuffer',
     'at batch crontab original-awk pipx poetry conda valgrind wsl xvfb-run',
+    'docker podman nerdctl kubectl oc go cargo m sftp lftp rundll regsvr msbuild',
   ].flatMap(line => line.split(' ')),
 )
 
