@@ -39,9 +39,9 @@ const OTHERS_THAN_PAGES = new RegExp(
 /** Whether an extension, with its dot, is that of an image. */
 export const isImageExtension = (extension: string) => IMAGE.test(extension)
 
-/** Whether it is that of an image, or of another file that is never a web page. */
-export const isMediaExtension = (extension: string) =>
-  IMAGE.test(extension) || OTHERS_THAN_PAGES.test(extension)
+/** Whether it is that of a file that is never a web page: an image, a style sheet, an archive. */
+export const isNeverPage = (extension: string) =>
+  IMAGE.test(extension) || OTHERS_THAN_PAGES.test(extension) || typeOfText(extension) !== undefined
 
 /** Why a stored file with the extension of an image is not an image. Undefined for all others. */
 export function findImageFault(

@@ -6,7 +6,7 @@ import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { describeHop, discard, explainHost, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { isMediaExtension } from '../../payload/extensions.ts'
+import { isNeverPage } from '../../payload/extensions.ts'
 import { splitExtension } from '../../payload/file-name.ts'
 import { describeLimit, type Payload } from '../../payload/index.ts'
 import type { Caller } from '../input.ts'
@@ -102,7 +102,7 @@ function checkHead(response: Response, name: string, maxBytes: number): void {
 
 /** Pages for logins and errors often have the status 200. */
 function assertNoPage({ contentType }: Payload, fileName: string, name: string): void {
-  if (contentType !== 'text/html' || !isMediaExtension(splitExtension(fileName)[1])) return
+  if (contentType !== 'text/html' || !isNeverPage(splitExtension(fileName)[1])) return
   throw new UploadError(
     'source_failed',
     `${name} returned a web page instead of a file. It may require a login. Check the URL in a private window.`,

@@ -94,8 +94,12 @@ describe('openUrl', () => {
     ['x.pdf', 'text/html', false],
     ['x.tar', 'text/html', false],
     ['x.EXE', 'text/html', false],
+    ['x.css', 'text/html', false],
+    ['x.JSON', 'text/html', false],
+    ['x.csv', 'text/html', false],
     ['x.html', 'text/html', true],
     ['x', 'text/html', true],
+    ['x.php', 'text/html', true],
     ['x.png', 'text/plain', true],
   ])('a login page was stored as the picture: %s of type %s', async (name, contentType, isTaken) => {
     const server = await answer(res => res.end('x'))
