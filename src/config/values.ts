@@ -83,6 +83,10 @@ export const webAddress = webUrl()
     value => !hasCredentials(value),
     'must not contain a user name or a password, because links are public',
   )
+  .refine(
+    value => !URL.canParse(value) || !['0.0.0.0', '[::]'].includes(new URL(value).hostname),
+    'must have a host that clients can connect to, not 0.0.0.0 or [::], on which a server only listens',
+  )
 
 function hasCredentials(address: string): boolean {
   const { username, password } = URL.canParse(address) ? new URL(address) : { username: '', password: '' }

@@ -273,6 +273,10 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { server: { publicUrl: 'https://me:pa55word@a' } },
       'server.publicUrl: must not contain a user name or a password, because links are public',
     ],
+    ...['http://0.0.0.0:36677', 'http://0', 'http://[::]:36677'].map((publicUrl): [unknown, string] => [
+      { server: { publicUrl } },
+      'server.publicUrl: must have a host that clients can connect to, not 0.0.0.0 or [::], on which a server only listens',
+    ]),
     [{ server: { trustProxy: true } }, 'server.trustProxy: must be a list, not a boolean'],
     [
       { server: { trustProxy: ['10.0.0.0/8', 'proxy.example'] } },
