@@ -108,16 +108,22 @@ async function readCredentials(
 
 /** Returns a sentence about a key that can't be used, or undefined. @param parsed what the library made of it, or its error */
 function findKeyFault(text: string, parsed: unknown, passphrase: string | undefined): string | undefined {
-  if (/^\s*(?:(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA|---- BEGIN SSH2 PUBLIC|-----BEGIN (?:\w+ )?PUBLIC)/.test(text))
-    return 'It is the public key. Use the private key, whose file has the same name without ".pub".'
-  if (!(parsed instanceof Error)) return undefined
-  if (/^-----BEGIN .*\\n/.test(text.trim()))
-    return 'It contains "\\n" as two characters. Write line breaks instead, or use "privateKeyFile".'
-  if (/^\s*PuTTY-User-Key-File-(?![12]:)/.test(text))
-    return 'Its PuTTY format is newer than 2. Export it with PuTTYgen: Conversions, Export OpenSSH key.'
+  const fault = findTextFault(text)
+  if (fault !== undefined || !(parsed instanceof Error)) return fault
   return passphrase === undefined
     ? 'Set "passphrase" if the private key is encrypted.'
     : 'Check "passphrase".'
+}
+
+/** Returns a sentence about a text that is not a usable private key, whatever the passphrase is, or undefined. */
+export function findTextFault(text: string): string | undefined {
+  if (/^\s*(?:(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA|---- BEGIN SSH2 PUBLIC|-----BEGIN (?:\w+ )?PUBLIC)/.test(text))
+    return 'It is the public key. Use the private key, whose file has the same name without ".pub".'
+  if (/^-----BEGIN .*\\n/.test(text.trim()))
+    return 'It contains "\\n" as two characters. Write line breaks instead, or use "privateKeyFile".'
+  return /^\s*PuTTY-User-Key-File-(?![12]:)/.test(text)
+    ? 'Its PuTTY format is newer than 2. Export it with PuTTYgen: Conversions, Export OpenSSH key.'
+    : undefined
 }
 
 interface SftpLogin {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { decodeText } from '../../decode-text.ts'
 import { onAbort } from '../../flow/cancellation.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
@@ -14,7 +16,7 @@ import {
   modeOf,
   serverFolderOptions,
 } from '../shared/remote-path.ts'
-import { connect } from './connect.ts'
+import { connect, findTextFault } from './connect.ts'
 import { explainStatus } from './explain.ts'
 import { createSftpFiles } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
@@ -81,7 +83,19 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   if (privateKey !== undefined && privateKeyFile !== undefined)
     return 'Set "privateKey" or "privateKeyFile", not both.'
   if (passphrase !== undefined && !hasKey) return '"passphrase" needs "privateKey" or "privateKeyFile".'
-  return undefined
+  const text = privateKey ?? (privateKeyFile === undefined ? undefined : readIfThere(privateKeyFile))
+  const fault = text === undefined ? undefined : findTextFault(text)
+  const name = privateKey === undefined ? 'privateKeyFile' : 'privateKey'
+  return fault === undefined ? undefined : `"${name}" is not a usable private key. ${fault}`
+}
+
+/** A file that can't be read now may be there when the server connects, which says what is wrong with it. */
+function readIfThere(path: string): string | undefined {
+  try {
+    return decodeText(readFileSync(path))
+  } catch {
+    return undefined
+  }
 }
 
 function open(options: Options, { name, warn, knownHosts, dial }: Context): OpenTarget {

@@ -1,6 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -91,28 +90,6 @@ describe('a login by key at OpenSSH', () => {
   it('takes the key as text', async () => {
     const privateKey = await readFile(server.keyFile, 'utf8')
     await check({ ...loginOf(server), privateKeyFile: undefined, privateKey })
-  })
-
-  it.each([
-    [
-      'a public key',
-      (key: string) => execFileSync('ssh-keygen', ['-yf', key]).toString(),
-      'It is the public key.',
-    ],
-    [
-      'the characters "\\n" for line breaks',
-      (key: string) => readFileSync(key, 'utf8').replaceAll('\n', '\\n'),
-      'It contains "\\n" as two characters. Write line breaks',
-    ],
-    [
-      "PuTTY's format 3",
-      () => 'PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: x\nPublic-Lines: 2\n',
-      'Its PuTTY format is newer than 2. Export it with PuTTYgen',
-    ],
-  ])('names the reason for %s', async (_, make, words) => {
-    const privateKey = make(server.keyFile)
-    const error = await failureOf(check({ ...loginOf(server), privateKeyFile: undefined, privateKey }))
-    expect(error.message).toContain(`"privateKey" is not a usable private key. ${words}`)
   })
 
   it('fails with a key the server does not know, and shows nothing of it', async () => {
