@@ -66,7 +66,8 @@ describe('a hook that fails', () => {
   it('is retried alone, and the answer is the one the upload would have had', async () => {
     const { app, hooks, finish } = await startWithHooks(2)
     await hooks[1]!.break()
-    const failed = (await upload(`${app.url}/upload`, { 'a.png': 'one', 'b.png': 'two' })) as unknown as {
+    const long = `${'a'.repeat(90)}.png`
+    const failed = (await upload(`${app.url}/upload`, { [long]: 'one', 'b.png': 'two' })) as unknown as {
       finalizationId: string
     }
     const again = await finish(failed.finalizationId)
@@ -76,7 +77,7 @@ describe('a hook that fails', () => {
     const done = await finish(failed.finalizationId)
     expect(done).toMatchObject({ status: 200, success: true })
     expect(done.items.map(item => [item.index, item.origin])).toEqual([
-      [0, 'a.png'],
+      [0, long],
       [1, 'b.png'],
     ])
     expect((await download(done.result[1]!)).toString()).toBe('two')

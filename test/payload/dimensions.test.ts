@@ -54,6 +54,13 @@ describe('the size of a picture', () => {
       'AVIF',
       async () => heifOf([imageOf(await blank().avif({ effort: 0 }).toBuffer())], { more: [irot(1)] }),
     ],
+    [
+      'HEIC',
+      async () => {
+        const image = imageOf(await blank().avif({ effort: 0 }).toBuffer())
+        return heifOf([{ ...image, type: 'hvc1' }], { brands: ['heic', 'mif1'], more: [irot(1)] })
+      },
+    ],
   ])('is that of a %s as it is shown', async (_, make) => {
     expect(readDimensions(await make())).toEqual({ width: 200, height: 300 })
   })
