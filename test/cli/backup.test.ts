@@ -6,7 +6,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { leaveOutOnWindows } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { openSqlite } from '../helpers/sqlite.ts'
+import { fillSqlite, openSqlite } from '../helpers/sqlite.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 let cwd: string
@@ -23,17 +23,6 @@ const config = (more: object = {}) => ({
 })
 const configure = (text: object) => writeFile(join(cwd, 'upload-server.json'), JSON.stringify(text))
 const leftIn = async (folder: string) => (await readdir(folder)).filter(name => /backup/.test(name))
-
-/** A database with some rows. @returns its path, and what adds rows while the test runs */
-function fill(path: string, rows: number) {
-  const database = openSqlite(path, 5000)
-  database.exec('pragma journal_mode = WAL; create table rows (id integer primary key, body blob)')
-  const insert = database.prepare('insert into rows (body) values (randomblob(4000))')
-  database.exec('begin')
-  for (let row = 0; row < rows; row++) insert.run()
-  database.exec('commit')
-  return { insert, close: () => database.close() }
-}
 
 /** @returns the number of rows of an intact database */
 function countRows(path: string): number {
@@ -92,7 +81,7 @@ describe('upload-server backup', () => {
 
   it('backs up a backup, and a database that no server uses', async () => {
     await configure(config({ database: { path: 'a.db' } }))
-    fill(join(cwd, 'a.db'), 100).close()
+    fillSqlite(join(cwd, 'a.db'), 100).close()
     expect(await backup('backup-1.db')).toMatchObject({ code: 0 })
     await configure(config({ database: { path: 'backup-1.db' } }))
     expect(await backup('backup-2.db')).toMatchObject({ code: 0 })
@@ -101,7 +90,7 @@ describe('upload-server backup', () => {
 
   it('never replaces a file, a symlink, or one that leads nowhere', async () => {
     await configure(config({ database: { path: 'a.db' } }))
-    fill(join(cwd, 'a.db'), 1).close()
+    fillSqlite(join(cwd, 'a.db'), 1).close()
     await writeFile(join(cwd, 'backup-file'), 'mine')
     await symlink('backup-file', join(cwd, 'backup-link'))
     await symlink('elsewhere', join(cwd, 'backup-nowhere'))
@@ -121,7 +110,7 @@ describe('upload-server backup', () => {
     ['a.db/b.db', 'its folder does not exist. Create the folder first.'],
   ])('to %s fails with the reason', async (file, reason) => {
     await configure(config({ database: { path: 'a.db' } }))
-    fill(join(cwd, 'a.db'), 1).close()
+    fillSqlite(join(cwd, 'a.db'), 1).close()
     const stderr = `Could not create the backup "${join(cwd, file)}": ${reason}\n`
     expect(await backup(file)).toEqual({ code: 1, stdout: '', stderr })
   })
@@ -160,7 +149,7 @@ describe('upload-server backup', () => {
 describe('a backup of a database', () => {
   it('that is written all the time ends, and has what was there at its start', async () => {
     const path = join(cwd, 'a.db')
-    const { insert, close } = fill(path, 5000)
+    const { insert, close } = fillSqlite(path, 5000)
     const writing = setInterval(() => insert.run(), 1)
     await backUpSqlite(path, join(cwd, 'backup.db'), never)
     clearInterval(writing)
@@ -171,7 +160,7 @@ describe('a backup of a database', () => {
 
   it('that is interrupted leaves nothing', async () => {
     const path = join(cwd, 'a.db')
-    fill(path, 20_000).close()
+    fillSqlite(path, 20_000).close()
     const interrupted = new AbortController()
     const running = backUpSqlite(path, join(cwd, 'backup.db'), interrupted.signal)
     const failed = expect(running).rejects.toMatchObject({ name: 'AbortError' })
@@ -195,7 +184,7 @@ describe('a backup of a database', () => {
 it('the command ends at once on Ctrl-C', async context => {
   leaveOutOnWindows(context, 'there are no signals')
   await configure(config({ database: { path: 'a.db' } }))
-  fill(join(cwd, 'a.db'), 60_000).close()
+  fillSqlite(join(cwd, 'a.db'), 60_000).close()
   const running = await spawnServer(['backup', 'backup.db'], { directory: cwd })
   running.url.catch(() => {})
   await expect.poll(() => leftIn(cwd), { interval: 1, timeout: 10_000 }).toHaveLength(2)

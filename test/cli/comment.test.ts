@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture as makeRed } from '../helpers/picture.ts'
-import { type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { ACTIONS_JOB, type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { listen } from '../servers/forge.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
@@ -18,14 +18,8 @@ async function startForge(): Promise<CommentForge> {
 }
 
 const actions = (forge: CommentForge, env: Record<string, string> = {}) => ({
-  GITHUB_ACTIONS: 'true',
+  ...ACTIONS_JOB,
   GITHUB_API_URL: forge.api,
-  GITHUB_REPOSITORY: 'me/app',
-  GITHUB_REF: 'refs/pull/7/merge',
-  GITHUB_WORKFLOW: 'CI',
-  GITHUB_JOB: 'e2e',
-  GITHUB_RUN_NUMBER: '1',
-  GITHUB_RUN_ATTEMPT: '1',
   GITHUB_TOKEN: TOKEN,
   ...env,
 })

@@ -1,25 +1,16 @@
 import { writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { shareApp, startApp } from '../helpers/start-app.ts'
+import { serve } from '../uploader/sources/servers.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 const beat = async (args: string[], cwd?: string, env: Record<string, string> = {}) =>
   runCli(['heartbeat', ...args], { cwd: cwd ?? (await makeDirectory()), env })
-
-async function startServer(handle: RequestListener): Promise<string> {
-  const server = createServer(handle)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 describe('heartbeat ends with 0 for a server that answers', () => {
   const app = shareApp()
@@ -60,7 +51,7 @@ describe('heartbeat ends with 0 for a server that answers', () => {
   })
 
   it('below a path, as behind a proxy', async () => {
-    const url = await startServer((req, res) => {
+    const { origin: url } = await serve((req, res) => {
       res.writeHead(req.url === '/up/heartbeat' ? 200 : 404).end('{"success":true,"result":"alive"}')
     })
     expect(await beat(['--server', `${url}/up/`])).toMatchObject({ code: 0 })
@@ -94,7 +85,7 @@ describe('heartbeat --ready', () => {
 
   it('ends with 1 for another program, whatever it responds', async () => {
     for (const body of ['', '{}', '[]', '{"success":true,"result":"alive"}', '{"code":1,"message":2}']) {
-      const url = await startServer((_, res) => res.end(body))
+      const { origin: url } = await serve((_, res) => res.end(body))
       const { code, stderr } = await beat(['--ready', '--server', url])
       expect({ code, stderr }).toEqual({
         code: 1,
@@ -124,7 +115,7 @@ describe('heartbeat ends with 1, and says why, for', () => {
     ['one that is not well', 503, '{"success":true,"result":"alive"}'],
     ['one with another result', 200, '{"success":true,"result":"dead"}'],
   ])('%s', async (_, status, body) => {
-    const url = await startServer((_, res) => res.writeHead(status).end(body))
+    const { origin: url } = await serve((_, res) => res.writeHead(status).end(body))
     const { code, stdout, stderr } = await beat(['--server', url])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toBe(
@@ -150,7 +141,7 @@ describe('heartbeat ends with 1, and says why, for', () => {
       },
     ],
   ])('%s, within two seconds', async (_, handle) => {
-    const url = await startServer(handle)
+    const { origin: url } = await serve(handle)
     const { code } = await beat(['--server', url])
     expect(code).toBe(1)
   })

@@ -1,13 +1,12 @@
 import { readdir, truncate, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { leaveOutOnWindows, needsLinux } from '../helpers/needs.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { serve } from '../uploader/sources/servers.ts'
 import { type CliOptions, runBuilt, runCli } from './run-cli.ts'
 
 const KEEP_NAMES = { keyTemplate: '{filename}{extname}' }
@@ -24,14 +23,6 @@ async function send(server: string, args: string[], options: Partial<CliOptions>
     ...options,
     cwd,
   })
-}
-
-/** A server of our own on the loopback address. */
-async function startServer(handle: RequestListener): Promise<string> {
-  const server = createServer(handle)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 const linksOf = (stdout: string) => stdout.trimEnd().split('\n')
@@ -82,7 +73,7 @@ describe('upload --server', () => {
 
   it('keeps the order of files, addresses and standard input, and goes on after what fails', async () => {
     const app = await startApp({ config: KEEP_NAMES })
-    const other = await startServer((req, res) => {
+    const { origin: other } = await serve((req, res) => {
       if (req.url?.includes('absent')) res.writeHead(404)
       res.end(`from ${req.url}`)
     })
@@ -321,14 +312,14 @@ describe('upload --server to something else', () => {
       { code: 1, stdout: '', stderr: expect.stringContaining('rejected the request as too large (413)') },
     ],
   ])('makes the best of %s', async (_, status, body, expected) => {
-    const url = await startServer((req, res) => {
+    const { origin: url } = await serve((req, res) => {
       req.resume().on('end', () => res.writeHead(status).end(body))
     })
     expect(await send(url, ['a.txt', 'b.txt'])).toEqual(expected)
   })
 
   it('survives a server that hangs up', async () => {
-    const url = await startServer(req => req.socket.destroy())
+    const { origin: url } = await serve(req => req.socket.destroy())
     const { code, stdout, stderr } = await send(url, ['a.txt'])
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toContain("can't be reached")

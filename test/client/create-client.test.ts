@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener, request } from 'node:http'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { type ClientUpload, createClient, type Upload, type Uploaded } from '../../src/client/index.ts'
@@ -9,6 +8,7 @@ import { download } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 const CONFIG = {
   server: { key: 'of-the-program' },
@@ -21,13 +21,6 @@ async function prepare(options: object = {}) {
   const client = createClient({ server: app.url, key: 'of-the-program', env: {}, ...options })
   onTestFinished(() => client.close())
   return { app, client, cwd: await makeDirectory() }
-}
-
-async function startServer(handle: RequestListener): Promise<string> {
-  const server = createServer(handle).listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as { port: number }).port}`
 }
 
 async function uploadAll(
@@ -44,7 +37,7 @@ it('a program uploads files, bytes and URLs, and gets a result for each', async 
   const { app, client, cwd } = await prepare()
   await writeFile(join(cwd, '*.txt'), 'a star')
   await mkdir(join(cwd, 'folder'))
-  const far = await startServer((_, res) => res.end('from afar'))
+  const { origin: far } = await serve((_, res) => res.end('from afar'))
   const results = await uploadAll(
     client,
     [
@@ -97,7 +90,7 @@ it.each([
   ['a function that gets one', async () => 'opaque'],
 ])('%s is sent instead of a key, and a rejection is told', async (_, token) => {
   const sent: (string | undefined)[] = []
-  const server = await startServer((req, res) => {
+  const { origin: server } = await serve((req, res) => {
     sent.push(req.headers.authorization)
     const body = { success: false, code: 'unauthorized', message: 'The token is wrong.' }
     req.resume().on('end', () => res.writeHead(401).end(JSON.stringify(body)))
@@ -177,7 +170,7 @@ it('from 20 files on, what the server has is not sent again', async () => {
 
 it('an older server, which does not know what it has, gets all files', async () => {
   const { app, cwd } = await prepare()
-  const server = await startServer((req, res) => {
+  const { origin: server } = await serve((req, res) => {
     if (req.url?.startsWith('/upload/known')) return void res.writeHead(404).end('{"success":false}')
     const sent = request(app.url + req.url, { method: 'POST', headers: req.headers }, reply => {
       res.writeHead(reply.statusCode ?? 0, reply.headers)

@@ -2,6 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import type { Response as Reply, Request } from 'express'
 import multer from 'multer'
+import { expect } from 'vitest'
 import { MENDED_TYPE, PartMender, type PartMenderOptions } from '../../src/routes/multipart.ts'
 import type { PartHeader } from '../../src/routes/part-header.ts'
 
@@ -32,4 +33,21 @@ export async function readMended(
     parse.any()(request, {} as Reply, (error: unknown) => (error ? reject(error) : resolve()))
   })
   return { headers: mender.files, files: request.files as Express.Multer.File[], fields: request.body }
+}
+
+export interface ReceivedFile {
+  fileName: string
+  contentType: string
+  bytes: Buffer
+}
+
+/** Joins what multer got of a form with what the mender knows. */
+export async function receive(
+  body: Readable,
+  boundary: string,
+  options: Partial<PartMenderOptions>,
+): Promise<ReceivedFile[]> {
+  const { headers, files } = await readMended(body, boundary, { maxParts: 100, ...options })
+  expect(files).toHaveLength(headers.length)
+  return headers.map(({ fileName, contentType }, i) => ({ fileName, contentType, bytes: files[i]!.buffer }))
 }

@@ -15,3 +15,14 @@ export function lockSqlite(path: string, how: 'immediate' | 'exclusive' = 'immed
     database.close()
   }
 }
+
+/** A database with some rows. @returns what adds another one, and what closes it */
+export function fillSqlite(path: string, rows: number) {
+  const database = openSqlite(path, 5000)
+  database.exec('pragma journal_mode = WAL; create table rows (id integer primary key, body blob)')
+  const insert = database.prepare('insert into rows (body) values (randomblob(4000))')
+  database.exec('begin')
+  for (let row = 0; row < rows; row++) insert.run()
+  database.exec('commit')
+  return { insert, close: () => database.close() }
+}

@@ -1,45 +1,12 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { createHttpClient, type HttpRequest } from '../../src/http/client.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
 import { openUrl } from '../../src/uploader/sources/url.ts'
+import { answering, clientBy, evil } from '../helpers/client-by-proxy.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 
 const signal = new AbortController().signal
-
-/** A client with a proxy of its own, so that servers of this machine are reached through it. */
-function clientBy(proxy: string, caFile?: string, trusted?: string) {
-  const outgoing = createOutgoing({ proxy: 'none', noProxy: [], caFile: trusted }, {}).with(proxy)
-  const client = createHttpClient({ caFile, outgoing })
-  onTestFinished(() => client.close())
-  return {
-    put: (url: string, body = 'x') => client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),
-    /** Has no body that an early refusal would leave unread, which may cost the refusal itself. */
-    get: (url: string) => client.send({ method: 'GET', url }, signal),
-    send: (request: HttpRequest, signal: AbortSignal) => client.send(request, signal),
-    close: () => client.close(),
-  }
-}
-
-/** A proxy that does to each connection what it is told. */
-async function evil(handle: (socket: Socket) => void): Promise<{ host: string; sockets: Socket[] }> {
-  const sockets: Socket[] = []
-  const server = createTcpServer(socket => {
-    sockets.push(socket.on('error', () => {}))
-    handle(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
-}
-
-const answering = (answer: string) => evil(socket => socket.once('data', () => socket.end(answer)))
 
 afterEach(() => {
   vi.useRealTimers()

@@ -6,14 +6,12 @@ import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
-import { type Answer, download, upload } from '../helpers/form.ts'
+import { upload } from '../helpers/form.ts'
 import { heifOf, imageOf } from '../helpers/heif.ts'
 import { pngChunk } from '../helpers/picture.ts'
+import { expectColour, open, plain, RED, type Rgb, startWith, store } from '../helpers/pictures-app.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
-
-type Rgb = [number, number, number]
 
 /**
  * 64 x 48, #c03060 with a square of 16 in #00ff00 in the corner, in Display P3: a PNG that sharp made, through
@@ -21,12 +19,7 @@ type Rgb = [number, number, number]
  */
 const HEIC = fileURLToPath(new URL('../fixtures/p3.heic', import.meta.url))
 
-const RED: Rgb = [255, 0, 0]
 const BLUE: Rgb = [0, 0, 255]
-
-function plain(width: number, height: number, [r, g, b]: Rgb = RED) {
-  return sharp({ create: { width, height, channels: 3, background: { r, g, b } } })
-}
 
 const photos = new Map<string, Promise<Buffer>>()
 
@@ -98,39 +91,6 @@ async function greyProfile(): Promise<string> {
   const path = join(await makeDirectory(), 'grey.icc')
   await writeFile(path, Buffer.concat([head, ...tags.map(([, data]) => data)]))
   return path
-}
-
-function startWith(pictures: object, more: object = {}): Promise<TestApp> {
-  const local = {
-    Default: { directory: './files', serve: true, keyTemplate: '{filename}{extname}', ...more },
-  }
-  return startApp({ config: { images: pictures, providers: { local } } })
-}
-
-async function store(app: TestApp, name: string, bytes: Uint8Array, query = ''): Promise<Answer> {
-  return upload(`${app.url}/upload${query}`, { [name]: bytes })
-}
-
-/** What lies behind the only link of an answer. */
-async function open(answer: Answer) {
-  expect(answer.message).toBeUndefined()
-  const bytes = await download(answer.result[0]!)
-  const [item] = answer.items
-  expect(item).toMatchObject({ size: bytes.length, imgUrl: answer.result[0] })
-  const meta = await sharp(bytes, { animated: true }).metadata()
-  const { data, info } = await sharp(bytes, { animated: true })
-    .toColourspace('srgb')
-    .removeAlpha()
-    .raw()
-    .toBuffer({ resolveWithObject: true })
-  const at = (x: number, y: number): Rgb =>
-    [...data.subarray((y * info.width + x) * info.channels).subarray(0, 3)] as Rgb
-  return { bytes, meta, at, item: item! }
-}
-
-function expectColour(found: Rgb, wanted: Rgb): void {
-  for (const [index, value] of wanted.entries())
-    expect(Math.abs(found[index]! - value), `${found}`).toBeLessThan(90)
 }
 
 describe('pictures are converted', () => {

@@ -1,24 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { PartMender, type PartMenderOptions, readBoundary } from '../../src/routes/multipart.ts'
-import { readMended } from '../helpers/mended-form.ts'
-
-interface ReceivedFile {
-  fileName: string
-  contentType: string
-  bytes: Buffer
-}
-
-/** Joins what multer got of a form with what the mender knows. */
-async function receive(
-  body: Readable,
-  boundary: string,
-  options: Partial<PartMenderOptions>,
-): Promise<ReceivedFile[]> {
-  const { headers, files } = await readMended(body, boundary, { maxParts: 100, ...options })
-  expect(files).toHaveLength(headers.length)
-  return headers.map(({ fileName, contentType }, i) => ({ fileName, contentType, bytes: files[i]!.buffer }))
-}
+import { receive } from '../helpers/mended-form.ts'
 
 function read(
   chunks: readonly (string | Buffer)[],

@@ -1,8 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { readResponse } from '../../src/client/api/response.ts'
 import { FORMATS } from '../../src/client/reports/format.ts'
 import { createHttpAgents } from '../../src/http/agents.ts'
@@ -11,25 +9,14 @@ import { formatLink } from '../../src/page/links.ts'
 import { oneLine, toJson } from '../../src/safe-text.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 /** What a line must not hold that a person or a build job reads. */
 const HARMFUL =
   /^\s*::|##(?:\[|\w+\[)|[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2028\u2029]|\u{e0001}/mu
 
-async function startServer(handle: RequestListener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => handle(request, response))
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 async function sendTo(answer: unknown, args: string[] = [], files = ['a.png']) {
-  const url = await startServer((_, response) => {
+  const { origin: url } = await serve((_, response) => {
     response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
   })
   const cwd = await makeDirectory()
@@ -187,7 +174,7 @@ describe('a server that is sent to', () => {
 
   it('answers without an end', async () => {
     let sent = 0
-    const url = await startServer((_, response) => {
+    const { origin: url } = await serve((_, response) => {
       const more = () => {
         for (let room = true; room && !response.destroyed; sent += 65_536)
           room = response.write(' '.repeat(65_536))
@@ -206,7 +193,7 @@ describe('a server that is sent to', () => {
   })
 
   it('answers a byte at a time', async () => {
-    const url = await startServer((_, response) => {
+    const { origin: url } = await serve((_, response) => {
       const timer = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(timer))
     })
@@ -218,7 +205,7 @@ describe('a server that is sent to', () => {
   })
 
   it('breaks its answer off', async () => {
-    const url = await startServer((_, response) => {
+    const { origin: url } = await serve((_, response) => {
       response.writeHead(200, { 'Content-Length': '100' })
       response.write('{"success":true', () => response.destroy())
     })

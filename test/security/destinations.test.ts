@@ -1,49 +1,16 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { destinationsAt, startWith, TYPES } from '../helpers/destinations.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
-import { startApp } from '../helpers/start-app.ts'
 import { type Served, serve, serveRaw } from '../uploader/sources/servers.ts'
 
 const MB = 1024 * 1024
 
-/** Destinations of several kinds at one address. */
-function destinationsAt(origin: string, more: object = {}) {
-  const urlPrefix = 'http://pictures.example'
-  const keys = { accessKeyId: 'id', secretAccessKey: 's3cr3t-k3y' }
-  return {
-    http: { Default: { url: `${origin}/up`, resultUrl: 'data.url', ...more } },
-    webdav: { Default: { url: `${origin}/dav`, username: 'me', password: 's3cr3t-k3y', ...more } },
-    s3: {
-      Default: {
-        endpoint: origin,
-        bucket: 'b',
-        region: 'r',
-        addressingStyle: 'path',
-        urlPrefix,
-        ...keys,
-        ...more,
-      },
-    },
-    gitea: { Default: { apiUrl: `${origin}/api/v1`, repo: 'o/r', token: 's3cr3t-k3y', ...more } },
-    piclist: { Default: { url: origin, serverKey: 's3cr3t-k3y', ...more } },
-  }
-}
-const TYPES = Object.keys(destinationsAt(''))
-
-const startWith = (providers: object, destinationTimeoutMs = 10_000) =>
-  startApp({
-    config: {
-      providers,
-      default: 'http',
-      limits: { retries: 0, destinationTimeout: `${destinationTimeoutMs}ms` },
-    },
-  })
-
 const flooded: Socket[] = []
 
-/** Writes same error as above and again until the other side hangs up. */
+/** Writes the same again and again until the other side hangs up. */
 function flood(socket: Socket, more: string): void {
   flooded.push(socket)
   const write = () => {

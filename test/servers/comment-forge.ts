@@ -40,6 +40,17 @@ export interface CommentForge {
 const SELF: Author = { name: 'ci' }
 export const TOKEN = 'to-ken-0123456789'
 
+/** A job of GitHub Actions for the pull request. */
+export const ACTIONS_JOB = {
+  GITHUB_ACTIONS: 'true',
+  GITHUB_REPOSITORY: 'me/app',
+  GITHUB_REF: 'refs/pull/7/merge',
+  GITHUB_WORKFLOW: 'CI',
+  GITHUB_JOB: 'e2e',
+  GITHUB_RUN_NUMBER: '1',
+  GITHUB_RUN_ATTEMPT: '1',
+}
+
 /** The latest commit of the pull request. */
 const COMMIT = 'c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ffe'
 
@@ -65,6 +76,26 @@ interface Rules {
   self(author: Author): object
 }
 
+/** What Gitea took from GitHub. */
+const LIKE_GITHUB = {
+  list: '/repos/me/app/issues/7/comments',
+  one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
+  pull: '/repos/me/app/pulls/7',
+  statuses: `/repos/me/app/statuses/${COMMIT}`,
+  status: {
+    state: /^(?:success|failure)$/,
+    context: /./,
+    description: /^.{1,140}$/,
+    target_url: /^https:/,
+  },
+  showPull: (labels: readonly string[]) => ({
+    head: { sha: COMMIT },
+    labels: labels.map(name => ({ id: 1, name })),
+  }),
+  change: 'PATCH',
+  self: (author: Author) => ({ login: author.name, id: 1 }),
+} as const
+
 /**
  * How forges document it. GitHub: docs.github.com/en/rest/issues/comments and /rest/users/users; GitLab:
  * docs.gitlab.com/api/notes (merge requests) and /api/users; Gitea: its swagger.v1.json, which Forgejo has, too.
@@ -74,50 +105,26 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     api: '/api/v3',
     authorization: ['authorization', `Bearer ${TOKEN}`],
     headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
-    list: '/repos/me/app/issues/7/comments',
-    one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
+    ...LIKE_GITHUB,
     query: 'per_page=100',
-    pull: '/repos/me/app/pulls/7',
-    statuses: `/repos/me/app/statuses/${COMMIT}`,
-    status: {
-      state: /^(?:success|failure)$/,
-      context: /./,
-      description: /^.{1,140}$/,
-      target_url: /^https:/,
-    },
-    showPull: labels => ({ head: { sha: COMMIT }, labels: labels.map(name => ({ id: 1, name })) }),
-    change: 'PATCH',
     show: ({ id, body, author }: StoredComment) => ({
       id,
       body,
       user: { login: author.name, id: 1, type: author.isBot ? 'Bot' : 'User' },
     }),
-    self: (author: Author) => ({ login: author.name, id: 1 }),
     mostCharacters: 65_536,
   },
   gitea: {
     api: '/api/v1',
     authorization: ['authorization', `token ${TOKEN}`],
     headers: { accept: 'application/json' },
-    list: '/repos/me/app/issues/7/comments',
-    one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
+    ...LIKE_GITHUB,
     query: '',
-    pull: '/repos/me/app/pulls/7',
-    statuses: `/repos/me/app/statuses/${COMMIT}`,
-    status: {
-      state: /^(?:success|failure)$/,
-      context: /./,
-      description: /^.{1,140}$/,
-      target_url: /^https:/,
-    },
-    showPull: labels => ({ head: { sha: COMMIT }, labels: labels.map(name => ({ id: 1, name })) }),
-    change: 'PATCH',
     show: ({ id, body, author }: StoredComment) => ({
       id,
       body,
       user: { login: author.name, id: author.isBot ? -2 : 1 },
     }),
-    self: (author: Author) => ({ login: author.name, id: 1 }),
     mostCharacters: Infinity,
   },
   gitlab: {

@@ -1,6 +1,5 @@
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { parse } from 'yaml'
@@ -11,8 +10,9 @@ import { makePicture } from '../helpers/picture.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { shareApp } from '../helpers/start-app.ts'
-import { pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { ACTIONS_JOB, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { startTokenSite } from '../servers/token-site.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 const NAMES = ['first.png', 'with space.png', `it's "b" $(x) \`y\` ;&.png`, '图片 é.png', '-dash.png']
 const KEY = 'key-of-the-server-0123456789'
@@ -32,18 +32,6 @@ async function prepare(context: TestContext) {
 }
 
 const app = shareApp({ config: { server: { key: KEY }, auth: { loopbackExempt: false } } })
-
-async function serve(handle: RequestListener): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => handle(request, response))
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 /** What may be there in the place of a server, and what has to be said of it. */
 const BROKEN: [string, RequestListener | undefined, RegExp][] = [
@@ -70,22 +58,7 @@ describe('action.yml', () => {
     const { cwd, env } = await prepare(context)
     const [server, forge] = [app().url, await startCommentForge('github')]
     onTestFinished(() => forge.close())
-    const job = {
-      ...env,
-      ...{
-        GITHUB_ACTIONS: 'true',
-        GITHUB_API_URL: forge.api,
-        GITHUB_REPOSITORY: 'me/app',
-        GITHUB_REF: 'refs/pull/7/merge',
-      },
-      ...{
-        GITHUB_WORKFLOW: 'CI',
-        GITHUB_JOB: 'e2e',
-        GITHUB_RUN_ID: '1',
-        GITHUB_RUN_NUMBER: '1',
-        GITHUB_RUN_ATTEMPT: '1',
-      },
-    }
+    const job = { ...env, ...ACTIONS_JOB, GITHUB_API_URL: forge.api, GITHUB_RUN_ID: '1' }
     await writeFile(join(cwd, 'shots/notes.txt'), 'not an image')
     const names = ['shots/with space.png', '', `shots/${NAMES[2]}`, 'shots/图*.png', 'shots', '!shots/*.txt']
     const inputs = { files: names.join('\r\n'), server, key: KEY, comment: 'true', compare: 'main' }
@@ -136,11 +109,7 @@ describe('action.yml', () => {
     const { cwd, env } = await prepare(context)
     const [server, forge] = [app().url, await startCommentForge('github')]
     onTestFinished(() => forge.close())
-    const job = {
-      ...env,
-      ...{ GITHUB_ACTIONS: 'true', GITHUB_API_URL: forge.api, GITHUB_REPOSITORY: 'me/app' },
-      ...{ GITHUB_REF: 'refs/pull/7/merge', GITHUB_WORKFLOW: 'CI', GITHUB_JOB: 'e2e' },
-    }
+    const job = { ...env, ...ACTIONS_JOB, GITHUB_API_URL: forge.api }
     const inputs = { files: 'shots/first.png', server, key: KEY, comment: 'true' }
     for (const [matrix, GITHUB_ACTION] of [
       [null, '__self'],
@@ -173,7 +142,7 @@ describe('action.yml', () => {
 
   it.for(BROKEN)('fails and says why when the server %s', async ([, handle, said], context) => {
     const { cwd, env } = await prepare(context)
-    const server = handle ? await serve(handle) : 'http://127.0.0.1:1'
+    const server = handle ? (await serve(handle)).origin : 'http://127.0.0.1:1'
     const inputs = { files: 'shots/first.png', server, timeout: '0' }
     const { exitCode, printed, outputs } = await runAction('action.yml', inputs, { cwd, env })
     expect(exitCode).toBeGreaterThan(0)
@@ -278,7 +247,7 @@ describe('the component of GitLab', () => {
 
   it.for(BROKEN)('fails and says why when the server %s', async ([, handle, said], context) => {
     const { cwd, env } = await prepare(context)
-    const server = handle ? await serve(handle) : 'http://127.0.0.1:1'
+    const server = handle ? (await serve(handle)).origin : 'http://127.0.0.1:1'
     const inputs = { files: 'shots/first.png', image, server, timeout: '0' }
     const { exitCode, printed, dotenv } = await runComponent('templates/upload.yml', inputs, { cwd, env })
     expect(exitCode).toBeGreaterThan(0)

@@ -1,15 +1,14 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
 import { createMask } from '../../src/mask.ts'
 import type { Upload } from '../../src/store/contract.ts'
 import { type Hook, runHook } from '../../src/uploader/hooks.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { isRunning } from '../helpers/processes.ts'
+import { serve } from './sources/servers.ts'
 
 const SECRET = 'marked-secret-0123456789'
 const deps = { env: { PATH: process.env['PATH'] }, mask: createMask([SECRET]) }
@@ -57,17 +56,6 @@ async function failureOf(hook: Hook, signal = never, job = newJob()): Promise<st
     () => 'it did not fail',
     (error: Error) => error.message,
   )
-}
-
-async function serve(handle: RequestListener): Promise<string> {
-  const server = createServer(handle)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
 }
 
 it('a command is told of the proxy of the server', async () => {
@@ -189,7 +177,7 @@ describe('what takes too long is killed with its children', () => {
 
 describe('a webhook', () => {
   const call = async (handle: RequestListener, timeoutMs = 5000, signal = never) =>
-    failureOf({ name: 'test', webhook: await serve(handle), timeoutMs }, signal)
+    failureOf({ name: 'test', webhook: (await serve(handle)).origin, timeoutMs }, signal)
 
   it.each([
     ['takes it', 204, 'it did not fail'],
@@ -242,7 +230,7 @@ describe('a webhook', () => {
 
   it('gets a large job whole', async () => {
     const bodies: string[] = []
-    const webhook = await serve(async (req, res) => {
+    const { origin: webhook } = await serve(async (req, res) => {
       let body = ''
       for await (const chunk of req) body += chunk
       bodies.push(body)

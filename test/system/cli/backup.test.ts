@@ -7,7 +7,7 @@ import { makeDirectory } from '../../helpers/directory.ts'
 import { readBlocks } from '../../helpers/documents.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
 import { runProgram } from '../../helpers/run-program.ts'
-import { openSqlite } from '../../helpers/sqlite.ts'
+import { fillSqlite } from '../../helpers/sqlite.ts'
 import { newDatabase, postgresOfFile } from '../../helpers/stores.ts'
 import { findPostgres } from '../../servers/postgres.ts'
 
@@ -24,23 +24,12 @@ const config = (more: object = {}) => ({
 })
 const configure = (text: object) => writeFile(join(cwd, 'upload-server.json'), JSON.stringify(text))
 
-/** A database with some rows. @returns its path, and what adds rows while the test runs */
-function fill(path: string, rows: number) {
-  const database = openSqlite(path, 5000)
-  database.exec('pragma journal_mode = WAL; create table rows (id integer primary key, body blob)')
-  const insert = database.prepare('insert into rows (body) values (randomblob(4000))')
-  database.exec('begin')
-  for (let row = 0; row < rows; row++) insert.run()
-  database.exec('commit')
-  return { insert, close: () => database.close() }
-}
-
 describe('a backup of a database', () => {
   it('to a disk that becomes full says so and leaves nothing', async context => {
     const disk = join(cwd, 'disk')
     await mountSmall(context, disk, '1m')
     const path = join(cwd, 'a.db')
-    fill(path, 1000).close()
+    fillSqlite(path, 1000).close()
     await expect(backUpSqlite(path, join(disk, 'backup.db'), never)).rejects.toThrow(
       /^Could not write the backup ".*backup\.db": the disk is full or has failed \(SQLITE_\w+\)\. Free some space/,
     )

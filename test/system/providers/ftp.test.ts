@@ -12,6 +12,7 @@ import { failureOf } from '../../helpers/failure-of.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
 import { hasAll, needsAll } from '../../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
+import { closeWithoutRests, listFiles } from '../../helpers/remote-files.ts'
 import { type FtpServer, PASSIVE_HOSTS, PASSIVE_PORTS } from '../../servers/ftp-server.ts'
 import { PROFTPD_NEEDS } from '../../servers/proftpd.ts'
 import { startProFtpdFtp } from '../../servers/proftpd-ftp.ts'
@@ -65,13 +66,7 @@ async function startContract(server: FtpServer, more: Options = {}): Promise<Con
     breakable: async () => ({ ...proxy, target: await openFtp({ ...options, host: '127.0.0.2' }) }),
     farEnd: { port: server.port, open: port => openFtp({ ...options, port }) },
     without: { http: 'FTP is no HTTP' },
-    async close() {
-      await proxy.close()
-      web.close()
-      const files = await listFiles(server.directory)
-      await server.close()
-      expect(files.filter(isTemporary)).toEqual([])
-    },
+    close: () => closeWithoutRests(server, proxy, web),
   }
 }
 
@@ -80,13 +75,6 @@ describeProvider(
   async () => startContract(await startProFtpdFtp('explicit')),
   PROFTPD_NEEDS,
 )
-const isTemporary = (path: string) => path.includes('.upload-server-')
-
-/** Every path below a directory. */
-async function listFiles(directory: string): Promise<string[]> {
-  return (await readdir(directory, { recursive: true })).sort()
-}
-
 async function openDestination(options: Options): Promise<Destination> {
   const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
   const spec = { type: 'ftp', name: 'Default', provider: ftp, options: config }

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { orAborted } from '../../../src/flow/cancellation.ts'
@@ -13,6 +13,7 @@ import { mountSmall } from '../../helpers/mount-small.ts'
 import { hasAll, needsAll } from '../../helpers/needs.ts'
 import { measureGrowth } from '../../helpers/peak-memory.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
+import { closeWithoutRests, isTemporary, listFiles } from '../../helpers/remote-files.ts'
 import { OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../../servers/openssh.ts'
 import { PROFTPD_NEEDS } from '../../servers/proftpd.ts'
 import { startProFtpdSftp } from '../../servers/proftpd-sftp.ts'
@@ -40,13 +41,7 @@ async function startContract(
     breakable: async () => ({ ...proxy, target: await openSftp({ ...options, port: proxy.port }) }),
     farEnd: { port: server.port, open: port => openSftp({ ...options, port }) },
     without: { http: 'SFTP is no HTTP' },
-    async close() {
-      await proxy.close()
-      web.close()
-      const files = await listFiles(server.directory)
-      await server.close()
-      expect(files.filter(isTemporary)).toEqual([])
-    },
+    close: () => closeWithoutRests(server, proxy, web),
   }
 }
 
@@ -74,13 +69,6 @@ it('sftp stores and checks at ProFTPD with a password', async context => {
   await target.remove?.('x/ü.txt', never())
   expect(await target.exists?.('x/ü.txt', never())).toBe(false)
 })
-
-const isTemporary = (path: string) => path.includes('.upload-server-')
-
-/** Every path below a directory. */
-async function listFiles(directory: string): Promise<string[]> {
-  return (await readdir(directory, { recursive: true })).sort()
-}
 
 describe('options of sftp', () => {
   const minimal = { host: 'example.com', username: 'u', urlPrefix: 'https://img.example.com', password: 'p' }

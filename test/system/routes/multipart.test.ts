@@ -1,29 +1,11 @@
 import { execFile } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { type PartMenderOptions, readBoundary } from '../../../src/routes/multipart.ts'
-import { readMended } from '../../helpers/mended-form.ts'
+import { readBoundary } from '../../../src/routes/multipart.ts'
+import { type ReceivedFile, receive } from '../../helpers/mended-form.ts'
 import { needs } from '../../helpers/needs.ts'
-
-interface ReceivedFile {
-  fileName: string
-  contentType: string
-  bytes: Buffer
-}
-
-/** Joins what multer got of a form with what the mender knows. */
-async function receive(
-  body: Readable,
-  boundary: string,
-  options: Partial<PartMenderOptions>,
-): Promise<ReceivedFile[]> {
-  const { headers, files } = await readMended(body, boundary, { maxParts: 100, ...options })
-  expect(files).toHaveLength(headers.length)
-  return headers.map(({ fileName, contentType }, i) => ({ fileName, contentType, bytes: files[i]!.buffer }))
-}
 
 describe('PartMender with forms as clients write them:', () => {
   it('curl itself', async context => {

@@ -1,13 +1,7 @@
 import http from 'node:http'
 import https from 'node:https'
 import net, { type AddressInfo, type LookupFunction } from 'node:net'
-import { afterEach } from 'vitest'
-
-const open: (() => Promise<void>)[] = []
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map(close => close()))
-})
+import { onTestFinished } from 'vitest'
 
 export interface Served {
   /** `http://127.0.0.1:PORT`, without a slash at its end. */
@@ -52,7 +46,7 @@ async function listen(server: net.Server): Promise<{ port: number; connections()
     sockets.add(socket)
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  open.push(async () => {
+  onTestFinished(async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise(resolve => server.close(resolve))
   })

@@ -1,0 +1,35 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { createHttpClient } from '../../src/http/client.ts'
+import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
+
+const signal = new AbortController().signal
+
+/** A client with a proxy of its own, so that servers of this machine are reached through it. */
+export function clientBy(proxy: string, caFile?: string) {
+  const outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {}).with(proxy)
+  const client = createHttpClient({ caFile, outgoing })
+  onTestFinished(() => client.close())
+  return {
+    put: (url: string, body = 'x') => client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),
+    close: () => client.close(),
+  }
+}
+
+/** A proxy that does to each connection what it is told. */
+export async function evil(handle: (socket: Socket) => void): Promise<{ host: string; sockets: Socket[] }> {
+  const sockets: Socket[] = []
+  const server = createServer(socket => {
+    sockets.push(socket.on('error', () => {}))
+    handle(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
+}
+
+export const answering = (answer: string) => evil(socket => socket.once('data', () => socket.end(answer)))
