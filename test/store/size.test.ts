@@ -35,7 +35,7 @@ function listen(asked: Set<string>) {
   return { DatabaseSync: Listening }
 }
 
-it('uploads, visitors and the sweeper go through no table, however many files there are', async () => {
+it('uploads, visitors, the sweeper and removals go through no table, however many files there are', async () => {
   const path = join(await makeDirectory(), 'store.db')
   const asked = new Set<string>()
   const database = closed(openDatabase(path, { library: listen(asked) }))
@@ -92,6 +92,13 @@ it('uploads, visitors and the sweeper go through no table, however many files th
     [
       'the next page',
       () => database.read(db => findFiles(db, { after: { jobId: 'j', index: 0 }, limit: 9 })),
+    ],
+    [
+      'old files to remove',
+      () =>
+        database.read(db =>
+          findFiles(db, { among, before: now, isRemoved: false, after: { jobId: 'j', index: 0 }, limit: 9 }),
+        ),
     ],
     ['the number of due objects', () => database.read(db => countDue(db, now, among, 100))],
     ['due objects', () => database.read(db => overdue(db, now, among, 9))],

@@ -18,6 +18,9 @@ it.for([
   const runtime = `XDG_RUNTIME_DIR=${await makeDirectory()}`
   const args = [runtime, 'systemd-analyze', manager, 'verify', '--man=no', `docs/examples/${unit}`]
   expect(await runProgram('env', args)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  // systemd gives up after 5 starts in 10 s, which took half a second with the default pause.
+  const [, pauseS] = /^RestartSec=(\d+)$/m.exec(await readFile(`docs/examples/${unit}`, 'utf8')) ?? []
+  expect(Number(pauseS) * 5).toBeGreaterThan(10)
 })
 
 it('the user unit finds a program that npm has installed for a single user', async context => {
