@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { decodeText } from '../../decode-text.ts'
 import { onAbort } from '../../flow/cancellation.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
@@ -89,10 +89,10 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   return fault === undefined ? undefined : `"${name}" is not a usable private key. ${fault}`
 }
 
-/** A file that can't be read now may be there when the server connects, which says what is wrong with it. */
+/** A file that can't be read now may be there when the server connects. A pipe can be read once, so it is left for that. */
 function readIfThere(path: string): string | undefined {
   try {
-    return decodeText(readFileSync(path))
+    return statSync(path).isFile() ? decodeText(readFileSync(path)) : undefined
   } catch {
     return undefined
   }
