@@ -1,12 +1,17 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { digestOf } from '../../src/client/comments/approval.ts'
+import type { ReviewRow } from '../../src/client/reports/review.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { COMMIT, type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { runCli } from './run-cli.ts'
 
-async function prepare(kind: CommentForgeKind) {
+/** The commit of a run, which is no longer the latest one of its pull request. */
+const BUILT = 'b01d'.repeat(10)
+
+async function prepare(kind: CommentForgeKind, job: Record<string, string> = {}, event = {}) {
   const [cwd, forge] = [await makeDirectory(), await startCommentForge(kind)]
   onTestFinished(() => forge.close())
   const local = { directory: 'stored', urlPrefix: 'https://img.example.com' }
@@ -18,10 +23,12 @@ async function prepare(kind: CommentForgeKind) {
   for (const folder of ['main', 'shots']) await mkdir(join(cwd, folder))
   await write('main/a.png', 10)
   await write('shots/a.png', 200)
+  const env = { ...job, GITHUB_EVENT_PATH: join(cwd, 'event.json') }
+  await writeFile(env.GITHUB_EVENT_PATH, JSON.stringify(event))
   const run = async (...more: string[]) => {
     const pull = ['--pr', pageOf(forge, kind), '--comment-token', TOKEN, '--comment-name', 'e2e']
     const args = ['--comment', '--compare', 'main', '--fail-on', 'changed,new', ...pull, ...more, 'shots']
-    const { code, stderr } = await runCli(['upload', ...args], { cwd, env: {} })
+    const { code, stderr } = await runCli(['upload', ...args], { cwd, env })
     return { code, said: stderr.split('\n').find(line => line.startsWith('--fail-on')) ?? stderr }
   }
   /** Ticks the box, as the page of the pull request does. */
@@ -37,7 +44,7 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => 
     const { forge, write, run, tick } = await prepare(kind)
     expect(await run()).toEqual({ code: 1, said: '--fail-on: 1 changed.' })
     expect(forge.comments[0]?.body).toMatch(
-      /^- \[ \] I have looked at these images <!-- reviewed \w{16} -->$/m,
+      /^- \[ \] I have looked at these images <!-- reviewed \w{64} -->$/m,
     )
     tick()
     const seen = { code: 0, said: '--fail-on: 1 changed, reviewed.' }
@@ -78,11 +85,53 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => 
     forge.comments.splice(0)
     forge.write({ name: 'somebody' }, ticked)
     expect(await run()).toMatchObject({ code: 1 })
-    const digest = /reviewed (\w{16})/.exec(ticked)?.[1]
+    const digest = /reviewed (\w{64})/.exec(ticked)?.[1]
     await write(`shots/- [x] I <!-- reviewed ${digest} -->.png`, 10)
     expect(await run()).toMatchObject({ code: 1 })
     expect(await run()).toMatchObject({ code: 1 })
   })
+})
+
+it.each([
+  [
+    'GitHub Actions, for a fork',
+    { GITHUB_ACTIONS: 'true', GITHUB_SHA: '1'.repeat(40) },
+    { workflow_run: { event: 'pull_request', head_sha: BUILT } },
+    BUILT,
+  ],
+  ['GitLab', { GITLAB_CI: 'true', CI_COMMIT_SHA: BUILT }, {}, BUILT],
+  [
+    'GitHub Actions, started by a comment, which names no commit',
+    { GITHUB_ACTIONS: 'true', GITHUB_SHA: '1'.repeat(40) },
+    { issue: { number: 7, pull_request: {} } },
+    COMMIT,
+  ],
+  [
+    'Jenkins, which names a merge that only the job has',
+    { JENKINS_URL: 'https://ci', CHANGE_URL: 'https://github.com/me/app/pull/7', GIT_COMMIT: BUILT },
+    {},
+    COMMIT,
+  ],
+])(
+  'attack: a commit that is pushed while an earlier one is compared does not get its green status, if the job names the commit: %s',
+  async (_, env, event, commit) => {
+    const { forge, write, run } = await prepare('github', env, event)
+    await write('shots/a.png', 10)
+    expect((await run('--status')).code).toBe(0)
+    expect(forge.statuses).toMatchObject([{ state: 'success' }])
+    const told = forge.asked.filter(one => one.startsWith('POST ') && one.includes('/statuses/'))
+    expect(told).toEqual([`POST /api/v3/repos/me/app/statuses/${commit}`])
+  },
+)
+
+it('attack: a file name with line breaks makes other differences look like those that were reviewed', () => {
+  const added = (name: string, sha256: string): ReviewRow => ({
+    name,
+    state: 'new',
+    after: { name, url: `https://img.example.com/${sha256}`, sha256 },
+  })
+  const reviewed = { rows: [added('a\nnew\n\n1\nhttps://img.example.com/1\n\nb', '2')] }
+  expect(digestOf({ rows: [added('a', '1'), added('b', '2')] })).not.toBe(digestOf(reviewed))
 })
 
 it('--status needs differences to tell, and a comment', async () => {

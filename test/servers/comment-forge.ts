@@ -26,7 +26,7 @@ export interface CommentForge {
   readonly asked: string[]
   /** Labels of the pull request. */
   readonly labels: string[]
-  /** The bodies of the statuses of its commit. */
+  /** The bodies of the statuses of its commits. */
   readonly statuses: object[]
   /** Adds a comment as somebody would by the page. */
   write(author: Author, body: string): StoredComment
@@ -52,7 +52,7 @@ export const ACTIONS_JOB = {
 }
 
 /** The latest commit of the pull request. */
-const COMMIT = 'c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ffe'
+export const COMMIT = 'c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ffe'
 
 /** Most comments of a page, so that there are several. */
 const PAGE = 3
@@ -81,7 +81,7 @@ const LIKE_GITHUB = {
   list: '/repos/me/app/issues/7/comments',
   one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
   pull: '/repos/me/app/pulls/7',
-  statuses: `/repos/me/app/statuses/${COMMIT}`,
+  statuses: '/repos/me/app/statuses/',
   status: {
     state: /^(?:success|failure)$/,
     context: /./,
@@ -135,7 +135,7 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     one: /^\/projects\/group%2Fme%2Fapp\/merge_requests\/7\/notes\/(\d+)$/,
     query: 'per_page=100&sort=asc&order_by=created_at',
     pull: '/projects/group%2Fme%2Fapp/merge_requests/7',
-    statuses: `/projects/group%2Fme%2Fapp/statuses/${COMMIT}`,
+    statuses: '/projects/group%2Fme%2Fapp/statuses/',
     status: { state: /^(?:success|failed)$/, name: /./, description: /^.{1,255}$/, target_url: /^https:/ },
     showPull: labels => ({ iid: 7, sha: COMMIT, labels }),
     change: 'PUT',
@@ -211,7 +211,7 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     }
     if (query.size > 0) return refuse(400, 'no query is known here')
     if (method === 'GET' && at === rules.pull) return { status: 200, body: rules.showPull(labels) }
-    if (method === 'POST' && at === rules.statuses) {
+    if (method === 'POST' && at?.startsWith(rules.statuses) && /\/[\da-f]{40}$/.test(at)) {
       const given = Object.entries((body ?? {}) as object)
       if (given.some(([name, text]) => !rules.status[name]?.test(String(text))))
         return refuse(422, 'Validation Failed')

@@ -9,9 +9,9 @@ const LABEL = 'images-reviewed'
 /** Identifies the differences that a box is about: other ones need another look. */
 export function digestOf(review: Review): string {
   const rows = rowsIn(review, 'changed', 'new', 'gone', 'renamed').map(({ name, state, before, after }) =>
-    [name, state, before?.sha256, after?.sha256, after?.url].join('\n'),
+    JSON.stringify([name, state, before?.sha256, after?.sha256, after?.url]),
   )
-  return createHash('sha256').update(rows.sort().join('\n\n')).digest('hex').slice(0, 16)
+  return createHash('sha256').update(rows.sort().join('\n')).digest('hex')
 }
 
 /** The box below the images of a comment. */

@@ -115,7 +115,8 @@ export async function openComment(
           description,
           url: run.url,
         }
-        await approval.setStatus(request, pull.commit, status, signal)
+        // Another commit may have been pushed since this run began, whose images nobody has compared.
+        await approval.setStatus(request, run.commit ?? pull.commit, status, signal)
       }
       return isReviewed ? 'reviewed' : hasStatus ? 'status' : undefined
     } catch (error) {

@@ -33,7 +33,7 @@ export interface CiJob {
   readonly run: number
   /** Undefined if the CI provider sets none. */
   readonly token: string | undefined
-  /** The commit that was built: of a pull request, its latest one. */
+  /** The commit that was built: of a pull request, its latest one then. Undefined if the CI provider does not name it. */
   readonly commit: string | undefined
   /** URL of the page of the run. */
   readonly page: string | undefined
@@ -102,7 +102,7 @@ async function actionsJob(env: Env): Promise<CiJob> {
     // A run is repeated fewer than a thousand times.
     run: toNumber(env['GITHUB_RUN_NUMBER']) * 1000 + Math.min(toNumber(env['GITHUB_RUN_ATTEMPT']), 999),
     token: (forge === 'gitea' && (env['GITEA_TOKEN'] || env['FORGEJO_TOKEN'])) || env['GITHUB_TOKEN'],
-    commit: commitOf(event) ?? env['GITHUB_SHA'],
+    commit: event.issue ? undefined : (commitOf(event) ?? env['GITHUB_SHA']),
     page: `${env['GITHUB_SERVER_URL']}/${repo}/actions/runs/${env[forge === 'gitea' ? 'GITHUB_RUN_NUMBER' : 'GITHUB_RUN_ID']}`,
     id: toNumber(env['GITHUB_RUN_ID']),
     isMain: isMainEvent(env, event),
@@ -260,7 +260,7 @@ function jenkinsJob(env: Env): CiJob {
     name: env['STAGE_NAME'] ?? '',
     run: toNumber(env['BUILD_NUMBER']),
     token: undefined,
-    commit: env['GIT_COMMIT'],
+    commit: url ? undefined : env['GIT_COMMIT'], // of a pull request: a merge that only this job has
     page: env['BUILD_URL'],
     isMain: !url && env['BRANCH_IS_PRIMARY'] === 'true',
   }
