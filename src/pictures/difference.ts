@@ -1,7 +1,8 @@
 import { UploadError } from '../errors.ts'
-import type { Area, CompareJob, PictureJob, PixelDifference } from './job.ts'
+import { readBoxes } from '../payload/heif.ts'
+import { type Area, bytesOf, type CompareJob, type PictureJob, type PixelDifference } from './job.ts'
 import { allowLoaders, type SharpModule } from './load.ts'
-import { look } from './look.ts'
+import { type Looked, look } from './look.ts'
 import { allowPixels } from './memory.ts'
 
 /** Pixels with 4 bytes each: red, green, blue, alpha. */
@@ -60,6 +61,7 @@ const sizeOf = ({ width, height }: Pixels) => ({ width, height })
 
 async function decode(sharp: SharpModule, job: PictureJob): Promise<Pixels> {
   const picture = await look(sharp, job)
+  if (await hasMore(job, picture)) throw new Error('only one of its images could be compared')
   const { data, info } = await picture
     .open()
     .autoOrient()
@@ -69,6 +71,14 @@ async function decode(sharp: SharpModule, job: PictureJob): Promise<Pixels> {
     .toBuffer({ resolveWithObject: true })
   const words = new Uint32Array(data.buffer, data.byteOffset, info.width * info.height)
   return { width: info.width, height: info.height, bytes: data, words }
+}
+
+/** Whether the file has images that are not decoded: pages, or frames of a format whose frames are not read. */
+async function hasMore(job: PictureJob, { loader, meta, isAnimated }: Looked): Promise<boolean> {
+  if (!isAnimated && (meta.pages ?? 1) > 1) return true
+  if (loader !== 'VipsForeignLoadHeif') return false
+  const file = await bytesOf(job)
+  return readBoxes(file, 0, file.length).some(({ type }) => type === 'moov')
 }
 
 /** Finds the changed pixels in the area of both images. @returns 1 for each, row by row, and their number */

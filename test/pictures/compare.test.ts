@@ -1,12 +1,24 @@
 import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { comparePictures } from '../../src/pictures/compare.ts'
+import { heifOf, imageOf } from '../helpers/heif.ts'
 
 const never = new AbortController().signal
 const SIZE = { width: 100, height: 50 }
 
 const plain = (color: string, size = SIZE) => sharp({ create: { ...size, channels: 3, background: color } })
 const png = (color: string, size?: typeof SIZE) => plain(color, size).png().toBuffer()
+
+/** Two pages or frames, of which the second one has this color. */
+const pages = async (last: string, format: 'tiff' | 'gif' | 'webp') =>
+  sharp([await png('#248'), await png(last)], { join: { animated: true } })
+    .toFormat(format)
+    .toBuffer()
+
+const avif = async (color: string) => imageOf(await plain(color).avif({ effort: 0 }).toBuffer())
+
+/** The box that an animation has beside its first image, here with a text of 4 letters instead of frames. */
+const movieOf = (text: string) => Buffer.from(`\0\0\0\x14moov\0\0\0\x0cfree${text}`)
 
 /** A white picture with a black drawing. */
 const draw = (svg: string) =>
@@ -75,6 +87,24 @@ describe('comparePictures', () => {
   ])('does not compare %s, which is masked', async (_, mask, share) => {
     const [before, after] = [await draw(''), await draw('<rect x="10" y="10" width="20" height="10"/>')]
     expect(await comparePictures(before, after, never, { masks: [mask] })).toMatchObject({ share })
+  })
+
+  it.each<[string, (last: string) => Promise<Buffer>]>([
+    ['second page of a TIFF', last => pages(last, 'tiff')],
+    ['second image of an AVIF', async last => heifOf([await avif('#248'), await avif(last)])],
+    [
+      'frames of an animated AVIF',
+      async last => Buffer.concat([heifOf([await avif('#248')]), movieOf(last)]),
+    ],
+  ])('attack: a change of the %s, which is not decoded, counts as none', async (_, make) => {
+    expect(await comparePictures(await make('#fff'), await make('#f00'), never)).toBeUndefined()
+  })
+
+  it('counts changes of every frame of an animation', async () => {
+    for (const format of ['gif', 'webp'] as const)
+      expect(
+        await comparePictures(await pages('#fff', format), await pages('#f00', format), never),
+      ).toMatchObject({ share: 0.5 })
   })
 
   it.each<[string, () => Promise<Buffer>]>([
