@@ -46,15 +46,17 @@ export async function runAction(
   await writeFile(path, '')
   const given = readInputs(action.inputs, inputs, text => evaluate(text, { github }))
   const contexts = () => ({ github, inputs: given, steps, matrix })
+  const used: string[] = []
   let printed = ''
   let exitCode: number | null = 0
   for (const [index, step] of (action.runs.steps as Step[]).entries()) {
-    const [, condition] = /^inputs\.([\w-]+) == 'true'$/.exec(step.if ?? '') ?? []
+    const [, condition] = /^((?:inputs|steps)\.[\w.-]+) == 'true'$/.exec(step.if ?? '') ?? []
     expect(condition === undefined, step.if).toBe(step.if === undefined)
-    if (condition !== undefined && given[condition] !== 'true') continue
+    if (condition !== undefined && evaluate(`\${{ ${condition} }}`, contexts()) !== 'true') continue
     if (step.uses !== undefined) {
       // Not run here: the cache of the repository is empty.
-      expect(step.uses).toMatch(/^actions\/cache@[0-9a-f]{40}$/)
+      expect(step.uses).toMatch(/^actions\/cache\/(?:restore|save)@[0-9a-f]{40}$/)
+      used.push(step.uses)
       for (const text of Object.values(step.with ?? {})) expect(evaluate(text, contexts())).not.toBe('')
       continue
     }
@@ -87,7 +89,7 @@ export async function runAction(
     ([name, { value }]) => [name, evaluate(value, contexts())],
   )
   const folders = (await readFile(path, 'utf8')).trim()
-  return { exitCode, printed, outputs: Object.fromEntries(shown) as Env, path: folders }
+  return { exitCode, printed, outputs: Object.fromEntries(shown) as Env, path: folders, used }
 }
 
 interface Declared {

@@ -191,6 +191,20 @@ describe('action.yml', () => {
     expect((await runAction('action.yml', inputs, { cwd, env })).exitCode).toBe(code)
   })
 
+  it('attack: other steps of the job change the program that is kept for all later jobs', async context => {
+    const { cwd, env } = await prepare(context)
+    // It is there already, so this job has not built it.
+    const { used } = await runAction(
+      'action.yml',
+      { files: 'shots', server: app().url, key: KEY },
+      { cwd, env },
+    )
+    expect(used).toEqual([expect.stringMatching(/^actions\/cache\/restore@/)])
+    const { runs } = parse(await readFile('action.yml', 'utf8'))
+    const steps: string[] = runs.steps.map(({ name }: { name: string }) => name)
+    expect(steps.indexOf('Save the program')).toBe(steps.indexOf('Build upload-server') + 1)
+  })
+
   it('builds with NODE_ENV=production, where npm would leave out the compiler', async () => {
     expect(await readFile('action.yml', 'utf8')).toContain('npm ci --silent --include=dev')
   })
