@@ -115,7 +115,7 @@ export async function openComment(
           description,
           url: run.url,
         }
-        // Another commit may have been pushed since this run began, whose images nobody has compared.
+        // Another commit may have been pushed since this run began, whose images were not compared.
         await approval.setStatus(request, run.commit ?? pull.commit, status, signal)
       }
       return isReviewed ? 'reviewed' : hasStatus ? 'status' : undefined
