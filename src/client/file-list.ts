@@ -1,10 +1,9 @@
 import { isUtf8 } from 'node:buffer'
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { messageOf, systemCode } from '../errors.ts'
 import { oneLine } from '../safe-text.ts'
 import type { Context } from './context.ts'
-import { readAtMost } from './read-at-most.ts'
+import { readAtMost, readFileAtMost } from './read-at-most.ts'
 
 /** Maximum size of a list, bytes. */
 const MAX_BYTES = 64 * 1024 * 1024
@@ -27,7 +26,8 @@ export async function readFileList(
   const isFile = file !== '-'
   const shown = isFile ? `"${oneLine(file)}" (--files-from)` : 'the list on standard input'
   const fail = (reason: string) => new Error(`Could not read ${shown}: ${reason}.`)
-  const bytes = await (isFile ? readFile(resolve(cwd, file)) : readAtMost(stdin, MAX_BYTES)).catch(error => {
+  const read = isFile ? readFileAtMost(resolve(cwd, file), MAX_BYTES) : readAtMost(stdin, MAX_BYTES)
+  const bytes = await read.catch(error => {
     throw fail(reasonOf(error))
   })
   if (bytes === undefined) throw fail(`it is larger than ${MAX_BYTES / 1024 / 1024} MiB`)
@@ -38,16 +38,6 @@ export async function readFileList(
   const text = bytes.toString('utf8')
   const names = text.startsWith(UTF_8_MARK) ? text.slice(1) : text
   return names.split(names.includes('\0') ? '\0' : /\r?\n/).filter(name => name !== '')
-}
-
-/** @returns undefined if the file is too large */
-async function readFile(path: string): Promise<Buffer | undefined> {
-  const file = await open(path)
-  try {
-    return await readAtMost(file.createReadStream({ autoClose: false }), MAX_BYTES)
-  } finally {
-    await file.close()
-  }
 }
 
 function reasonOf(error: unknown): string {

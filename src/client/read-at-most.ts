@@ -1,3 +1,5 @@
+import { open } from 'node:fs/promises'
+
 /**
  * Reads a stream to its end.
  *
@@ -15,4 +17,14 @@ export async function readAtMost(
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+/** The same of a file. @param path absolute */
+export async function readFileAtMost(path: string, maxBytes: number): Promise<Buffer | undefined> {
+  const file = await open(path)
+  try {
+    return await readAtMost(file.createReadStream({ autoClose: false }), maxBytes)
+  } finally {
+    await file.close()
+  }
 }

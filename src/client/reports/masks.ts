@@ -1,11 +1,10 @@
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
 import { messageOf } from '../../errors.ts'
 import { isObject, membersOf } from '../../members.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { readAtMost } from '../read-at-most.ts'
+import { readFileAtMost } from '../read-at-most.ts'
 
 /** A part of an image that is not compared, pixels. It may be larger than the image. */
 export interface Area {
@@ -31,14 +30,9 @@ const MOST_PIXELS = 1_000_000
  */
 export async function readMasks(name: string, { cwd }: Pick<Context, 'cwd'>): Promise<Masks> {
   try {
-    const file = await open(resolve(cwd, name))
-    try {
-      const bytes = await readAtMost(file.createReadStream({ autoClose: false }), MOST_BYTES)
-      if (bytes === undefined) throw new Error('it is larger than 1 MiB')
-      return toMasks(JSON.parse(decodeText(bytes)))
-    } finally {
-      await file.close()
-    }
+    const bytes = await readFileAtMost(resolve(cwd, name), MOST_BYTES)
+    if (bytes === undefined) throw new Error('it is larger than 1 MiB')
+    return toMasks(JSON.parse(decodeText(bytes)))
   } catch (error) {
     throw new Error(oneLine(`Could not read ${name} for --masks: ${messageOf(error)}.`))
   }

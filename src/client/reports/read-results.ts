@@ -1,10 +1,9 @@
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
 import { isObject, membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { readAtMost } from '../read-at-most.ts'
+import { readAtMost, readFileAtMost } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
 import type { Located } from './pairs.ts'
 import type { Run } from './review.ts'
@@ -26,8 +25,11 @@ export async function readResults(name: string, context: Pick<Context, 'cwd' | '
 
 /** The same, or what `upload --baseline` has stored. */
 export async function readImages(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<ImageList> {
-  const text = await (name === '-' ? readAll(context.stdin) : readFileOf(resolve(context.cwd, name)))
-  return parseImages(text, name === '-' ? 'Standard input' : oneLine(name))
+  const bytes = await (name === '-'
+    ? readAtMost(context.stdin, MOST_LIST_BYTES)
+    : readFileAtMost(resolve(context.cwd, name), MOST_LIST_BYTES))
+  if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
+  return parseImages(decodeText(bytes), name === '-' ? 'Standard input' : oneLine(name))
 }
 
 /** @param shown what the text was read from, for the message. @throws Error if it is another text */
@@ -79,19 +81,4 @@ function toResult(value: unknown): Result {
     ...(error !== undefined && { error: String(error) }),
     ...Object.fromEntries([...facts, ...words]),
   }
-}
-
-async function readFileOf(path: string): Promise<string> {
-  const file = await open(path)
-  try {
-    return await readAll(file.createReadStream({ autoClose: false }))
-  } finally {
-    await file.close()
-  }
-}
-
-async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const bytes = await readAtMost(stream, MOST_LIST_BYTES)
-  if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
-  return decodeText(bytes)
 }
