@@ -56,6 +56,16 @@ type PathContext = Pick<Context, 'cwd' | 'platform'>
 const NOTHING = { path: '', size: 0 }
 export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHING }
 
+/** The entry of bytes that no file has. @param name at the destination */
+export const entryOfBytes = (name: string, bytes: Uint8Array): Entry => ({
+  kind: 'bytes',
+  name,
+  path: '',
+  fileName: name,
+  bytes,
+  size: bytes.length,
+})
+
 /** The fault of empty standard input, usually because the command before the pipe failed. */
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { createGrowingMask } from '../mask.ts'
 import type { Context } from './context.ts'
 import { type ClientOptions, type ClientUpload, createClient as createOwnClient } from './create-client.ts'
-import { type Entry, findEntries, NO_FILES } from './entries.ts'
+import { type Entry, entryOfBytes, findEntries, NO_FILES } from './entries.ts'
 import { isWebAddress } from './reports/format.ts'
 import type { Uploaded } from './uploads.ts'
 
@@ -77,10 +77,7 @@ export function createClient(options: ProgramOptions): Client {
 
 /** The entry of something that a program wants to upload. A folder or a missing file has a fault. */
 export async function toEntry(upload: Upload, context: Pick<Context, 'cwd' | 'platform'>): Promise<Entry> {
-  if (typeof upload === 'object' && 'content' in upload) {
-    const { name, content } = upload
-    return { kind: 'bytes', name, path: '', size: content.length, bytes: content, fileName: name }
-  }
+  if (typeof upload === 'object' && 'content' in upload) return entryOfBytes(upload.name, upload.content)
   const { path, name } = typeof upload === 'string' ? { path: upload, name: undefined } : upload
   const found = await findEntries([path], { isLiteral: true, isTrusted: true }, context)
   const entry = found.find(

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { openComment, TITLE, type Told } from '../../client/comments/comment.ts'
 import { type ReportLink, toBody } from '../../client/comments/comment-body.ts'
 import { findJob, runOf } from '../../client/comments/pull-request.ts'
-import type { Entry } from '../../client/entries.ts'
+import { type Entry, entryOfBytes } from '../../client/entries.ts'
 import { showsPage } from '../../client/fetch-link.ts'
 import {
   type EarlierImages,
@@ -88,15 +88,7 @@ export async function openReviewing(
         oneLine(`Could not write ${file} for --report: ${systemCode(error) ?? messageOf(error)}.`),
       )
     }
-    const bytes = Buffer.from(page)
-    const entry: Entry = {
-      kind: 'bytes',
-      name: file,
-      path: '',
-      fileName: 'report.html',
-      bytes,
-      size: bytes.length,
-    }
+    const entry = entryOfBytes('report.html', Buffer.from(page))
     const [{ url, error = '' } = {}] = await uploadAll(uploads, [entry], signal)
     if (url === undefined) terminal.note(oneLine(terminal.mask(`The report was not uploaded: ${error}`)))
     else terminal.note(`Report: ${oneLine(url)}`)

@@ -5,7 +5,7 @@ import type { HeldFile } from '../../files/held.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import type { Entry } from '../entries.ts'
+import { type Entry, entryOfBytes } from '../entries.ts'
 import { readAtMost } from '../read-at-most.ts'
 import { isFailure, type Result } from '../result.ts'
 import type { Area, Masks } from './masks.ts'
@@ -211,8 +211,7 @@ async function makeSmaller(
     const make = async (bytes: Uint8Array | undefined, what: string): Promise<Entry | undefined> => {
       const small = bytes && (await makeSmall(bytes, SMALL, signal))
       if (small === undefined) return undefined
-      const fileName = `small-${what}-${parse(name).name}.webp`
-      return { kind: 'bytes', name: fileName, path: '', fileName, bytes: small, size: small.length }
+      return entryOfBytes(`small-${what}-${parse(name).name}.webp`, small)
     }
     try {
       if (isOff || signal.aborted || isSmall(plan)) return
@@ -302,8 +301,7 @@ export async function readEntry({ open, bytes }: Entry, mostBytes: number): Prom
 
 function toEntry(entry: Entry | undefined, bytes: Uint8Array | undefined): Entry | undefined {
   if (entry === undefined || bytes === undefined) return undefined
-  const fileName = `difference-${parse(entry.path).name}.png`
-  return { kind: 'bytes', name: fileName, path: '', fileName, bytes, size: bytes.length }
+  return entryOfBytes(`difference-${parse(entry.path).name}.png`, bytes)
 }
 
 const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {} : { sha256: result.sha256 })

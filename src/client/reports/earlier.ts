@@ -5,7 +5,7 @@ import { messageOf } from '../../errors.ts'
 import { REVIEW_SUFFIX } from '../../payload/file-name.ts'
 import { oneLine, toJsonLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { type Entry, findEntries, isMissing, NO_FILES } from '../entries.ts'
+import { type Entry, entryOfBytes, findEntries, isMissing, NO_FILES } from '../entries.ts'
 import { createFetch, type FetchLink } from '../fetch-link.ts'
 import { isFailure, type Result } from '../result.ts'
 import type { Uploads } from '../uploads.ts'
@@ -117,8 +117,7 @@ export function toBaseline(
   if (failed > 0) return void stays(`${failed} of ${results.length} files failed`)
   if (!isForced && isOlder(review.run, review.baseline))
     return void stays('a later run has already stored it')
-  const bytes = Buffer.from(toJsonLine(review))
-  return { kind: 'bytes', name: fileOf(name), path: '', fileName: fileOf(name), bytes, size: bytes.length }
+  return entryOfBytes(fileOf(name), Buffer.from(toJsonLine(review)))
 }
 
 const isOlder = (run: Run | undefined, other: Run | undefined) => (run?.id ?? Infinity) < (other?.id ?? 0)
