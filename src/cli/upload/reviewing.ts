@@ -62,7 +62,6 @@ export async function openReviewing(
   const title = options.commentTitle ?? TITLE
   const isStored = updateBaseline === 'always' || (updateBaseline === 'auto' && job?.isMain === true)
   let prepared: Prepared | undefined
-  let more: readonly Result[] = []
   let review: Review | undefined
   let report: ReportLink | undefined
   let rejection: string | undefined
@@ -70,8 +69,7 @@ export async function openReviewing(
   let hasFailed = false
 
   async function storeBaseline(name: string, results: readonly Result[], uploads: Uploads): Promise<void> {
-    const now = prepared?.conclude(results, more)
-    const list = now && toBaseline(name, now, results, updateBaseline === 'always', terminal)
+    const list = review && toBaseline(name, review, results, updateBaseline === 'always', terminal)
     const [stored] = list ? await uploadAll(uploads, [list], signal) : []
     if (stored?.error === undefined) return
     hasFailed = true
@@ -79,7 +77,7 @@ export async function openReviewing(
   }
 
   async function storeReport(file: string, results: readonly Result[], uploads: Uploads): Promise<void> {
-    const page = await renderReport(title, prepared?.conclude(results, more) ?? toReview(results, run))
+    const page = await renderReport(title, review ?? toReview(results, run))
     try {
       await replaceFile(resolve(terminal.cwd, file), page, terminal.cwd)
     } catch (error) {
@@ -111,17 +109,16 @@ export async function openReviewing(
       }
     },
     async uploadMore(results, uploads) {
-      more = await uploadAll(uploads, prepared?.entries ?? [], signal)
+      const more = await uploadAll(uploads, prepared?.entries ?? [], signal)
+      review = prepared?.conclude(results, more)
       if (signal.aborted) return
       if (baseline !== undefined && isStored) await storeBaseline(baseline, results, uploads)
       if (options.report !== undefined) await storeReport(options.report, results, uploads)
     },
     summarize(results) {
-      const review = prepared?.conclude(results, more)
       return review && toBody({ title, run, report }, results, review, SUMMARY_BYTES)
     },
     async conclude(results) {
-      review = prepared?.conclude(results, more)
       if (review?.baseline && !signal.aborted)
         terminal.note(oneLine(`Compared with ${review.baseline.name}: ${totalsOf(review)}.`))
       try {

@@ -2,7 +2,7 @@ import { fstatSync } from 'node:fs'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entries.ts'
 import { readFileList } from '../../client/file-list.ts'
 import { openReports, writeReports } from '../../client/reports/reports.ts'
-import { isFailure, type Result } from '../../client/result.ts'
+import { interruption, isFailure, type Result } from '../../client/result.ts'
 import { messageOf } from '../../errors.ts'
 import { readFolder } from '../../payload/folder.ts'
 import { readChoice } from '../../uploader/destinations.ts'
@@ -134,7 +134,7 @@ async function uploadAll(
     if (entries.length > 0)
       await withUploads(options, terminal, {}, async uploads => {
         await reviewing?.compare(entries, uploads, note)
-        const stored: Result[] = []
+        const stored = entries.map(({ name }) => interruption(name))
         for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
           stored[index] = result
           printer.settle(index, result)
