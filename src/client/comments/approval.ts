@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Review, rowsIn } from '../reports/review.ts'
-import { type ForgeAccess, openForge } from './forge-client.ts'
-import { type CommitStatus, FORGE_APIS } from './forges.ts'
+import type { ForgeClient } from './forge-client.ts'
+import type { CommitStatus } from './forges.ts'
 
 /** The label of a pull request that approves all differences. */
 const LABEL = 'images-reviewed'
@@ -26,32 +26,20 @@ export function isTicked(body: string, digest: string): boolean {
 
 /** Reads the latest commit of a pull request, and whether it has the label. @throws UploadError `destination_failed` */
 export async function readPull(
-  access: ForgeAccess,
+  { api, pullRequest, ask }: ForgeClient,
   signal: AbortSignal,
 ): Promise<{ readonly commit: string; readonly isLabelled: boolean }> {
-  const api = FORGE_APIS[access.pullRequest.forge]
-  const forge = openForge(access)
-  try {
-    const reply = await forge.ask('GET', api.pull(access.pullRequest), undefined, signal)
-    const { commit, labels } = api.readPull(reply.json())
-    return { commit, isLabelled: labels.includes(LABEL) }
-  } finally {
-    forge.close()
-  }
+  const reply = await ask('GET', api.pull(pullRequest), undefined, signal)
+  const { commit, labels } = api.readPull(reply.json())
+  return { commit, isLabelled: labels.includes(LABEL) }
 }
 
 /** Sets a status of a commit. @throws UploadError `destination_failed`; CommentForbidden */
 export async function setStatus(
-  access: ForgeAccess,
+  { api, pullRequest, ask }: ForgeClient,
   commit: string,
   status: CommitStatus,
   signal: AbortSignal,
 ): Promise<void> {
-  const api = FORGE_APIS[access.pullRequest.forge]
-  const forge = openForge(access)
-  try {
-    await forge.ask('POST', api.status(access.pullRequest, commit), api.showStatus(status), signal)
-  } finally {
-    forge.close()
-  }
+  await ask('POST', api.status(pullRequest, commit), api.showStatus(status), signal)
 }

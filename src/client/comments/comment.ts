@@ -83,28 +83,28 @@ export async function openComment(
   const name = commentName ?? job?.name ?? ''
   const run = runOf(job)
   return async ({ results, review, report, rejection }, signal) => {
-    const request = {
-      pullRequest,
-      token,
-      name,
-      run: job?.run ?? 0,
-      body: toBody({ title: commentTitle, run, report }, results, review),
-      isUpdate: review !== undefined && isAllTheSame(review),
-      outgoing: fromEnvironment(context.env),
-    }
-    const [{ readComment, writeComment }, { CommentForbidden }, approval] = await Promise.all([
+    const [{ writeComment }, { CommentForbidden, openForge }, approval] = await Promise.all([
       import('./write.ts'),
       import('./forge-client.ts'),
       import('./approval.ts'),
     ])
     const digest = review && rejection !== undefined ? approval.digestOf(review) : undefined
+    const forge = openForge({ pullRequest, token, outgoing: fromEnvironment(context.env) })
     try {
-      const pull = digest !== undefined || hasStatus ? await approval.readPull(request, signal) : undefined
-      const earlier = digest === undefined ? undefined : await readComment(request, signal)
-      const isReviewed =
-        digest !== undefined && (pull?.isLabelled || approval.isTicked(earlier ?? '', digest))
-      const box = digest === undefined ? '' : approval.toBox(digest, isReviewed)
-      const written = await writeComment({ ...request, body: request.body + box }, signal)
+      const pull = digest !== undefined || hasStatus ? await approval.readPull(forge, signal) : undefined
+      let isReviewed = false
+      const request = {
+        name,
+        run: job?.run ?? 0,
+        body: toBody({ title: commentTitle, run, report }, results, review),
+        toEnd(earlier: string): string {
+          if (digest === undefined) return ''
+          isReviewed = pull?.isLabelled || approval.isTicked(earlier, digest)
+          return approval.toBox(digest, isReviewed)
+        },
+        isUpdate: review !== undefined && isAllTheSame(review),
+      }
+      const written = await writeComment(forge, request, signal)
       context.note(OUTCOME_NOTES[written])
       if (hasStatus && pull) {
         const isGreen = rejection === undefined || isReviewed
@@ -116,13 +116,15 @@ export async function openComment(
           url: run.url,
         }
         // Another commit may have been pushed since this run began, whose images were not compared.
-        await approval.setStatus(request, run.commit ?? pull.commit, status, signal)
+        await approval.setStatus(forge, run.commit ?? pull.commit, status, signal)
       }
       return isReviewed ? 'reviewed' : hasStatus ? 'status' : undefined
     } catch (error) {
       if (!job?.isFork || !(error instanceof CommentForbidden)) throw error
       context.note(FORK_NOTE)
       return undefined
+    } finally {
+      forge.close()
     }
   }
 }

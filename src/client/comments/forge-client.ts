@@ -3,7 +3,7 @@ import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createHttpClient, type HttpReply, type HttpRequest, type Refusal } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { FORGE_APIS } from './forges.ts'
+import { FORGE_APIS, type ForgeApi } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
 
 /** Maximum size of a page of comments, bytes. A comment may have 64 KiB on GitHub and 1 MiB on GitLab. */
@@ -22,7 +22,10 @@ export interface ForgeAccess {
 /** The token has no permission to write the comment. */
 export class CommentForbidden extends UploadError {}
 
+/** The API of the Git host of one pull request. */
 export interface ForgeClient {
+  readonly pullRequest: PullRequest
+  readonly api: ForgeApi
   /**
    * Sends a request and retries transient failures. POST is not retried, because it could create a second comment: the
    * caller first checks whether the comment exists.
@@ -43,7 +46,7 @@ export interface ForgeClient {
 
 /** Sends the token with each request. */
 export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeClient {
-  const forgeApi = FORGE_APIS[pullRequest.forge]
+  const api = FORGE_APIS[pullRequest.forge]
   const { host } = new URL(pullRequest.api)
   const client = createHttpClient({ outgoing, idleTimeoutMs: SILENT_MS })
 
@@ -59,18 +62,20 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
   }
 
   return {
+    pullRequest,
+    api,
     async ask(method, url, body, signal, accepted = []) {
       let status: number | undefined
       const request: HttpRequest = {
         method,
         url,
-        headers: { ...forgeApi.headers(token), ...(body && { 'content-type': 'application/json' }) },
+        headers: { ...api.headers(token), ...(body && { 'content-type': 'application/json' }) },
         ...(body && { body: JSON.stringify(body) }),
         accept: status => (status >= 200 && status < 300) || accepted.includes(status),
         maxReplyBytes: PAGE_BYTES,
         explain: reply => {
           status = reply.status
-          return explain(reply, token, forgeApi.needs)
+          return explain(reply, token, api.needs)
         },
       }
       const end = performance.now() + AGAIN_MS

@@ -2,20 +2,22 @@ import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
 import type { HttpReply } from '../../http/client.ts'
 import { membersOf } from '../../members.ts'
-import { type ForgeAccess, type ForgeClient, openForge, RETRIES } from './forge-client.ts'
-import { type Comment, FORGE_APIS } from './forges.ts'
+import { type ForgeClient, RETRIES } from './forge-client.ts'
+import type { Comment } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
 
 /** Maximum number of pages of comments that are read. */
 const MOST_PAGES = 100
 
-export interface CommentRequest extends ForgeAccess {
+export interface CommentRequest {
   /** Distinguishes this comment from those of other jobs. */
   readonly name: string
   /** Number of the run. A comment of a later run is not replaced. */
   readonly run: number
   /** Markdown. */
   readonly body: string
+  /** Makes the end of the body from the comment of an earlier run, which is empty if there is none. */
+  readonly toEnd?: (earlier: string) => string
   /** Whether to update an earlier comment only, because there is nothing to show. */
   readonly isUpdate?: boolean
 }
@@ -29,39 +31,29 @@ export type Written = 'created' | 'updated' | 'unchanged' | 'stale' | 'omitted'
  *
  * @throws UploadError `destination_failed`; CommentForbidden
  */
-export async function writeComment(request: CommentRequest, signal: AbortSignal): Promise<Written> {
-  const comments = openComments(request)
-  const text = `${markerOf(request.name, request.run)}\n${request.body}`
-  try {
-    const [before] = await comments.listOwn(signal)
-    if (before) {
-      if (before.run > request.run) return 'stale'
-      if (before.comment.body.trimEnd() === text.trimEnd()) return 'unchanged'
-      if (await comments.change(before.comment.id, text, signal)) return 'updated'
-      // The comment was deleted in the meantime.
-    }
-    if (request.isUpdate) return 'omitted'
-    const id = await createOnce(comments, text, signal)
-    // A parallel run of the job may have created another comment. The first one is kept.
-    const first = (await comments.listOwn(signal)).find(one => one.comment.id !== id)
-    if (first === undefined || first.comment.id > id) return 'created'
-    if (first.run <= request.run) await comments.change(first.comment.id, text, signal)
-    await comments.remove(id, signal)
-    return first.run > request.run ? 'stale' : 'updated'
-  } finally {
-    comments.close()
+export async function writeComment(
+  forge: ForgeClient,
+  { name, run, body, toEnd, isUpdate }: CommentRequest,
+  signal: AbortSignal,
+): Promise<Written> {
+  const comments = openComments(forge, name)
+  const [before] = await comments.listOwn(signal)
+  const end = toEnd?.(before?.comment.body ?? '') ?? ''
+  const text = `${markerOf(name, run)}\n${body}${end}`
+  if (before) {
+    if (before.run > run) return 'stale'
+    if (before.comment.body.trimEnd() === text.trimEnd()) return 'unchanged'
+    if (await comments.change(before.comment.id, text, signal)) return 'updated'
+    // The comment was deleted in the meantime.
   }
-}
-
-/** The text of the comment that an earlier run of the job has written. */
-export async function readComment(request: CommentRequest, signal: AbortSignal): Promise<string | undefined> {
-  const comments = openComments(request)
-  try {
-    const [before] = await comments.listOwn(signal)
-    return before?.comment.body
-  } finally {
-    comments.close()
-  }
+  if (isUpdate) return 'omitted'
+  const id = await createOnce(comments, text, signal)
+  // A parallel run of the job may have created another comment. The first one is kept.
+  const first = (await comments.listOwn(signal)).find(one => one.comment.id !== id)
+  if (first === undefined || first.comment.id > id) return 'created'
+  if (first.run <= run) await comments.change(first.comment.id, text, signal)
+  await comments.remove(id, signal)
+  return first.run > run ? 'stale' : 'updated'
 }
 
 /** Creates the comment. Before a retry it checks for the comment, because only the response may have been lost. */
@@ -98,7 +90,6 @@ interface OwnComments {
   /** @returns false if the comment does not exist */
   change(id: number, body: string, signal: AbortSignal): Promise<boolean>
   remove(id: number, signal: AbortSignal): Promise<void>
-  close(): void
 }
 
 interface Marked {
@@ -106,64 +97,53 @@ interface Marked {
   readonly run: number
 }
 
-function openComments(request: CommentRequest): OwnComments {
-  const { pullRequest, name } = request
-  const forgeApi = FORGE_APIS[pullRequest.forge]
-  const forge = openForge(request)
+function openComments(forge: ForgeClient, name: string): OwnComments {
+  const { api, pullRequest } = forge
   let self: Promise<Author | undefined> | undefined
   /** The author of the comment that this token has just created. */
   let knownAuthor: Author | undefined
   return {
     async listOwn(signal) {
-      const found = await listMarked(forge, pullRequest, name, signal)
+      const found = await listMarked(forge, name, signal)
       if (found.length === 0) return found
-      if (knownAuthor === undefined) self ??= findSelf(forge, pullRequest, signal)
+      if (knownAuthor === undefined) self ??= findSelf(forge, signal)
       const author = knownAuthor ?? (await self)
       return found
         .filter(({ comment }) => author !== undefined && isBy(author, comment))
         .sort((a, b) => a.comment.id - b.comment.id)
     },
     async create(body, signal) {
-      const [url = ''] = forgeApi.comments(pullRequest).split('?', 1)
+      const [url = ''] = api.comments(pullRequest).split('?', 1)
       const reply = await forge.ask('POST', url, { body }, signal)
-      const comment = forgeApi.read(reply.json())
+      const comment = api.read(reply.json())
       if (!comment) throw notAForge(pullRequest)
       knownAuthor = { name: comment.author }
       return comment.id
     },
     async change(id, body, signal) {
-      const reply = await forge.ask(
-        forgeApi.change,
-        forgeApi.comment(pullRequest, id),
-        { body },
-        signal,
-        [404],
-      )
+      const reply = await forge.ask(api.change, api.comment(pullRequest, id), { body }, signal, [404])
       return reply.status !== 404
     },
     async remove(id, signal) {
-      await forge.ask('DELETE', forgeApi.comment(pullRequest, id), undefined, signal, [404])
+      await forge.ask('DELETE', api.comment(pullRequest, id), undefined, signal, [404])
     },
-    close: forge.close,
   }
 }
 
 async function listMarked(
-  forge: ForgeClient,
-  pullRequest: PullRequest,
+  { api, pullRequest, ask }: ForgeClient,
   name: string,
   signal: AbortSignal,
 ): Promise<Marked[]> {
-  const forgeApi = FORGE_APIS[pullRequest.forge]
   const { origin } = new URL(pullRequest.api)
   const found: Marked[] = []
-  let next: string | undefined = forgeApi.comments(pullRequest)
+  let next: string | undefined = api.comments(pullRequest)
   for (let page = 0; next !== undefined && page < MOST_PAGES; page++) {
-    const reply: HttpReply = await forge.ask('GET', next, undefined, signal)
+    const reply: HttpReply = await ask('GET', next, undefined, signal)
     const list = reply.json()
     if (!Array.isArray(list)) throw notAForge(pullRequest)
     for (const item of list) {
-      const comment = forgeApi.read(item)
+      const comment = api.read(item)
       const run = comment && runOf(comment.body, name)
       if (comment && run !== undefined) found.push({ comment, run })
     }
@@ -174,19 +154,17 @@ async function listMarked(
 
 /** The user of the token. Undefined if the token may not read it. */
 async function findSelf(
-  forge: ForgeClient,
-  pullRequest: PullRequest,
+  { api, pullRequest, ask }: ForgeClient,
   signal: AbortSignal,
 ): Promise<Author | undefined> {
-  const reply = await forge.ask('GET', `${pullRequest.api}/user`, undefined, signal, [401, 403, 404])
+  const reply = await ask('GET', `${pullRequest.api}/user`, undefined, signal, [401, 403, 404])
   if (reply.status < 400) {
     const { login, username } = membersOf(reply.json())
     return { name: String((pullRequest.forge === 'gitlab' ? username : login) ?? '') }
   }
-  const { viewer } = FORGE_APIS[pullRequest.forge]
-  if (!viewer) return undefined
+  if (!api.viewer) return undefined
   const query = { query: '{ viewer { login } }' }
-  const response = await forge.ask('POST', viewer(pullRequest), query, signal, [400, 401, 403, 404])
+  const response = await ask('POST', api.viewer(pullRequest), query, signal, [400, 401, 403, 404])
   if (response.status >= 400) return undefined
   const { login } = membersOf(membersOf(membersOf(response.json())['data'])['viewer'])
   return typeof login === 'string' ? { name: login.replace(BOT, ''), isBot: true } : undefined

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { openForge } from '../../../src/client/comments/forge-client.ts'
 import { readPullRequestUrl } from '../../../src/client/comments/pull-request.ts'
-import { type CommentRequest, writeComment } from '../../../src/client/comments/write.ts'
+import { type CommentRequest, type Written, writeComment } from '../../../src/client/comments/write.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import {
   type Author,
@@ -14,9 +15,16 @@ import {
 const never = () => new AbortController().signal
 const OTHER: Author = { name: 'somebody' }
 
-const writeTo = (forge: CommentForge, kind: CommentForgeKind, given: Partial<CommentRequest> = {}) => {
-  const pullRequest = readPullRequestUrl(pageOf(forge, kind))
-  return writeComment({ pullRequest, token: TOKEN, name: 'CI / e2e', run: 1, body: 'one', ...given }, never())
+type Given = Partial<CommentRequest> & { token?: string }
+
+const writeTo = (
+  forge: CommentForge,
+  kind: CommentForgeKind,
+  { token = TOKEN, ...given }: Given = {},
+): Promise<Written> => {
+  const client = openForge({ pullRequest: readPullRequestUrl(pageOf(forge, kind)), token })
+  const request = { name: 'CI / e2e', run: 1, body: 'one', ...given }
+  return writeComment(client, request, never()).finally(client.close)
 }
 const bodiesOf = ({ comments }: CommentForge) =>
   comments.map(({ body }) => body.split('\n').slice(1).join('\n'))
@@ -25,7 +33,7 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('a comment at %s'
   let forge: CommentForge
   afterEach(() => forge.close())
 
-  const write = (given?: Partial<CommentRequest>) => writeTo(forge, kind, given)
+  const write = (given?: Given) => writeTo(forge, kind, given)
   const bodies = () => bodiesOf(forge)
 
   it('is written once, and brought up to date by the next run, among many others', async () => {
