@@ -1,6 +1,6 @@
 import { UploadError } from '../errors.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import { discard, guardedFetch } from '../http/guarded-fetch.ts'
+import { discard, explainHost, guardedFetch } from '../http/guarded-fetch.ts'
 import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import type { Context } from './context.ts'
 import { readAtMost } from './read-at-most.ts'
@@ -16,6 +16,45 @@ const MOST_MS = 60_000
  * @throws UploadError; the reason of the signal
  */
 export type FetchLink = (link: string, mostBytes: number, signal: AbortSignal) => Promise<Buffer | undefined>
+
+/** @param hosts the only ones that may have private IP addresses: those that the user has named, `host:port` */
+export function createFetch({ env }: Pick<Context, 'env'>, hosts: readonly string[]): FetchLink {
+  const outgoing = fromEnvironment(env)
+  return async (link, mostBytes, outer) => {
+    const { host } = new URL(link)
+    const fail = (reason: string) => new UploadError('source_failed', `${host} ${reason}.`)
+    const late = () => fail(`did not send the file within ${MOST_MS / 1000} s`)
+    const limit = beginTimeLimit(MOST_MS, outer, late)
+    const { signal } = limit
+    try {
+      const response = await guardedFetch(new URL(link), {
+        addresses: 'any',
+        privateHosts: hosts,
+        signal,
+        outgoing,
+      })
+      if (response.status !== 200) {
+        discard(response)
+        if (response.status === 404 || response.status === 410) return undefined
+        throw fail(`returned status ${response.status}`)
+      }
+      const body = response.body as AsyncIterable<Buffer> | null // no encoding is set: no strings come
+      const bytes = body && (await readAtMost(body, mostBytes))
+      if (!bytes) throw fail(`sends more than ${mostBytes} bytes`)
+      return bytes
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof UploadError)) throw explainHost(error, `${host} could not be read`)
+      if (error.code !== 'source_forbidden') throw error
+      throw fail('has a private IP address, and is not the server that you named')
+    } finally {
+      limit.end()
+    }
+  }
+}
+
+/** Time limit of the question whether a page is shown, milliseconds. */
+const MOST_PAGE_MS = 10_000
 
 /** Whether a browser shows the page of a link, and runs its script, instead of a download or plain text. */
 export async function showsPage(
@@ -45,43 +84,5 @@ export async function showsPage(
     return false
   } finally {
     limit.end()
-  }
-}
-
-/** Time limit of the question whether a page is shown, milliseconds. */
-const MOST_PAGE_MS = 10_000
-
-/** @param hosts the only ones that may have private IP addresses: those that the user has named, `host:port` */
-export function createFetch({ env }: Pick<Context, 'env'>, hosts: readonly string[]): FetchLink {
-  const outgoing = fromEnvironment(env)
-  return async (link, mostBytes, outer) => {
-    const { host } = new URL(link)
-    const fail = (reason: string) => new UploadError('source_failed', `${host} ${reason}.`)
-    const late = () => fail(`did not send the file within ${MOST_MS / 1000} s`)
-    const limit = beginTimeLimit(MOST_MS, outer, late)
-    const { signal } = limit
-    try {
-      const response = await guardedFetch(new URL(link), {
-        addresses: 'any',
-        privateHosts: hosts,
-        signal,
-        outgoing,
-      })
-      if (response.status !== 200) {
-        discard(response)
-        if (response.status === 404 || response.status === 410) return undefined
-        throw fail(`returned status ${response.status}`)
-      }
-      const body = response.body as AsyncIterable<Buffer> | null // no encoding is set: no strings come
-      const bytes = body && (await readAtMost(body, mostBytes))
-      if (bytes === null || bytes === undefined) throw fail(`sends more than ${mostBytes} bytes`)
-      return bytes
-    } catch (error) {
-      signal.throwIfAborted()
-      const isPrivate = error instanceof UploadError && error.code === 'source_forbidden'
-      throw isPrivate ? fail('has a private IP address, and is not the server that you named') : error
-    } finally {
-      limit.end()
-    }
   }
 }
