@@ -1,4 +1,3 @@
-import { appendFileSync, closeSync, constants, openSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
 import type { Entry } from '../client/entries.ts'
@@ -8,6 +7,7 @@ import { SUMMARY_BYTES, takeFitting } from '../client/reports/summary.ts'
 import type { Result } from '../client/result.ts'
 import { uploadAll } from '../client/uploads.ts'
 import { messageOf } from '../errors.ts'
+import { appendToFile } from '../files/replace-file.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { addressIn, formatLink } from '../page/links.ts'
 import { oneLine, toMarkdown } from '../safe-text.ts'
@@ -68,9 +68,6 @@ interface UploadedAttachment extends Attachment {
   readonly error?: string
 }
 
-/** Does not follow a symlink instead of the summary file. Windows has no such flag. */
-const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
-const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW
 /** Uploads the attachments of failed Playwright tests at the end of the run, and prints their links. */
 export default class UploadReporter implements Reporter {
   readonly #options: UploadReporterOptions
@@ -110,7 +107,7 @@ export default class UploadReporter implements Reporter {
     const uploaded = await upload(this.#attachments, this.#options)
     if (uploaded.length > 0) print(uploaded)
     const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
-    if (summary && uploaded.length > 0) append(summary, toSummary(uploaded))
+    if (summary && uploaded.length > 0) await appendToFile(summary, toSummary(uploaded))
     return required && uploaded.some(one => one.url === undefined) ? { status: 'failed' } : undefined
   }
 }
@@ -192,15 +189,6 @@ function outcomeOf(
 ): Pick<UploadedAttachment, 'url' | 'error'> {
   if (url !== undefined) return { url }
   return { error: code === 'interrupted' ? TOO_LATE : mask(error) }
-}
-
-function append(file: string, text: string): void {
-  const summary = openSync(file, APPEND)
-  try {
-    appendFileSync(summary, text)
-  } finally {
-    closeSync(summary)
-  }
 }
 
 /** Groups attachments by test. */
