@@ -1,3 +1,4 @@
+import { escapeHtml } from './page/html.ts'
 import { CONTROLS } from './page/links.ts'
 
 // Escapes text from others (file names, responses) for each kind of output. Links are checked in page/links.ts, which
@@ -66,12 +67,9 @@ export function toMarkdownText(text: string): string {
   )
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }
-
 /** Text in XML, which can't hold control characters, however they are written. */
 export function toXml(text: string): string {
-  return oneLine(text)
-    .replace(/[<>&"]/g, character => ENTITIES[character] ?? '')
+  return escapeHtml(oneLine(text))
     .replace(/[\ufffe\uffff]/g, '?')
     .toWellFormed()
 }

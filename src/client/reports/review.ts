@@ -79,11 +79,11 @@ export function countsOf({ rows }: Review): Readonly<Record<State, number>> {
 export function totalsOf(review: Review): string {
   // Without earlier images, nothing is new.
   const counts = { ...countsOf(review), ...(review.baseline === undefined && { new: 0 }) }
-  const totals = STATES.flatMap(state => (counts[state] > 0 ? [`${counts[state]} ${WORDS[state]}`] : []))
+  const totals = STATES.flatMap(state =>
+    counts[state] > 0 ? [`${counts[state]} ${STATE_LABELS[state].toLowerCase()}`] : [],
+  )
   return totals.join(' · ') || 'nothing to compare'
 }
-
-const WORDS = Object.assign(Object.fromEntries(STATES.map(state => [state, state])), { same: 'the same' })
 
 /** Whether there is nothing to review. */
 export function isAllTheSame({ rows }: Review): boolean {
