@@ -10,7 +10,7 @@ const CHAOS = 'test/chaos/**/*.test.ts'
  */
 const ALONE = ['test/providers/{kit,local}.test.ts', 'test/{limits,pictures/pictures,repository}.test.ts']
 const SYSTEM_ALONE = [
-  'test/system/{limits,pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
+  'test/system/{pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
   'test/system/store/on-postgres.test.ts',
   // A browser or a display is started once for a file.
   'test/system/{browser,cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',

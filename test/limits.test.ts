@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
+import { EARLY_REFUSALS } from './helpers/early-refusals.ts'
 import { eventually } from './helpers/eventually.ts'
 import { expectFailure } from './helpers/expect-answer.ts'
 import { type Answer, download, formOf, list, post, upload } from './helpers/form.ts'
@@ -460,20 +461,11 @@ it.for([
 
 describe('an answer that comes before the body of 20 MB is sent can be read', () => {
   const body = Buffer.alloc(20 * MB, 'x')
-  const cases: [string, number, string[]][] = [
-    ['without the key', 401, ['X-Forwarded-For: 203.0.113.9', FORM_TYPE]],
-    ['to a destination that is unknown', 400, [FORM_TYPE]],
-    ['with an encoding', 400, [FORM_TYPE, 'Content-Encoding: gzip']],
-    ['as a form that is none', 400, ['Content-Type: multipart/form-data; boundary=c']],
-    ['as too much JSON', 413, []],
-  ]
-  const target = (status: number, headers: string[]) =>
-    status === 400 && headers.length === 1 && headers[0] === FORM_TYPE ? '/upload?picbed=nowhere' : '/upload'
 
-  it.for(cases)('by Node: %s', async ([, status, headers]) => {
+  it.for(EARLY_REFUSALS)('by Node: %s', async ([, status, path, headers]) => {
     const app = await startApp({ config: { server: { key: KEY } } })
     const fields = Object.fromEntries(headers.map(header => header.split(': ') as [string, string]))
-    const reply = await ask(app.url, 'POST', target(status, headers), { headers: fields, body })
+    const reply = await ask(app.url, 'POST', path, { headers: fields, body })
     expect(reply.status).toBe(status)
     expect(JSON.parse(reply.body)).toMatchObject({ success: false })
   })

@@ -1,25 +1,24 @@
 // Makes the pictures of the usage page in this folder, with the server as it was built: npm run screenshots
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
+import { startBrowser, startServer } from './program.mjs'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
 const SHOTS = [1440, 360].flatMap(width =>
   ['light', 'dark'].map(scheme => ({ width, scheme, locale: 'en', name: `page-${width}-${scheme}` })),
 )
 SHOTS.push({ width: 1440, scheme: 'light', locale: 'zh-CN', name: 'page-zh-CN' })
 
 const directory = await mkdtemp(join(tmpdir(), 'upload-server-screenshots-'))
-const server = await startServer()
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium-headless-shell',
-  args: ['--no-sandbox'],
+const folder = name => ({ directory: join(directory, name), serve: true })
+const server = await startServer(directory, {
+  server: { port: 0, publicUrl: 'https://img.example.com' },
+  default: 'local/blog',
+  keyTemplate: '{filename}-{sha256-8}{extname}',
+  providers: { local: { blog: folder('blog'), screenshots: folder('screenshots') } },
 })
+const browser = await startBrowser()
 try {
   for (const { width, scheme, locale, name } of SHOTS) {
     const viewport = { width, height: width < 600 ? 800 : 1000 }
@@ -36,28 +35,6 @@ try {
   await browser.close()
   server.process.kill()
   await rm(directory, { recursive: true, force: true })
-}
-
-async function startServer() {
-  const folder = name => ({ directory: join(directory, name), serve: true })
-  const config = join(directory, 'upload-server.json')
-  await writeFile(
-    config,
-    JSON.stringify({
-      server: { port: 0, publicUrl: 'https://img.example.com' },
-      default: 'local/blog',
-      keyTemplate: '{filename}-{sha256-8}{extname}',
-      providers: { local: { blog: folder('blog'), screenshots: folder('screenshots') } },
-    }),
-  )
-  const env = { ...process.env, XDG_DATA_HOME: directory }
-  const child = spawn(PROGRAM, ['--config', config], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  for await (const line of createInterface(child.stdout)) {
-    const [url] = /http:\/\/[^\s"]+/.exec(line) ?? []
-    if (url) return { process: child, url }
-  }
-  await once(child, 'exit')
-  throw new Error('The server did not start.')
 }
 
 /** Chooses two pictures that the browser paints itself, and waits until they are stored. */

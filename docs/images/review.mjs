@@ -4,21 +4,17 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { micromark } from 'micromark'
 import { gfmTable, gfmTableHtml } from 'micromark-extension-gfm-table'
-import { chromium } from 'playwright-core'
+import { PROGRAM, startBrowser, startServer } from './program.mjs'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
 const [OLD, NEW] = ['4b825dc642cb6eb9a060e54bf8d69288fbee4904', '9c1185a5c5e9fc54612808977ee8f548b2258d31']
 
 const directory = await mkdtemp(join(tmpdir(), 'upload-server-review-'))
-const server = await startServer()
-const browser = await chromium.launch({
-  executablePath: '/usr/bin/chromium-headless-shell',
-  args: ['--no-sandbox'],
-})
+const local = { ci: { directory: join(directory, 'files'), serve: true } }
+const server = await startServer(directory, { server: { port: 0 }, providers: { local } })
+const browser = await startBrowser()
 try {
   await takeScreenshots('#3355cc', false)
   await upload('push', OLD)
@@ -38,20 +34,6 @@ try {
   await browser.close()
   server.process.kill()
   await rm(directory, { recursive: true, force: true })
-}
-
-async function startServer() {
-  const config = join(directory, 'upload-server.json')
-  const local = { ci: { directory: join(directory, 'files'), serve: true } }
-  await writeFile(config, JSON.stringify({ server: { port: 0 }, providers: { local } }))
-  const env = { ...process.env, XDG_DATA_HOME: directory }
-  const child = spawn(PROGRAM, ['--config', config], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  for await (const line of createInterface(child.stdout)) {
-    const [url] = /http:\/\/[^\s"]+/.exec(line) ?? []
-    if (url) return { process: child, url }
-  }
-  await once(child, 'exit')
-  throw new Error('The server did not start.')
 }
 
 /** Takes screenshots of a small application, before or after a change. */

@@ -340,26 +340,36 @@ describe('told to stop,', () => {
     expect(await readFile(stored, 'utf8')).toBe('the file')
   })
 
-  it('it refuses what is new when half of shutdown.grace is over', async () => {
+  /** A server that has waited a little longer than half of its grace for an upload, and a connection from before. */
+  async function waitHalf(graceMs: number) {
     const gate = await startGate()
-    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACE: '6000ms' } })
+    const env = { UPLOAD_SERVER__SHUTDOWN__GRACE: `${graceMs}ms` }
+    const server = await spawnServer(['--port', '0'], { env })
     const url = await server.url
-    const { hostname, port } = new URL(url)
     const running = post(`${url}/upload`, list(gate.url))
     await gate.reached(1)
+    const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
     await once(socket, 'connect')
     server.process.kill('SIGTERM')
-    await sleep(3300)
+    await sleep(graceMs / 2 + 300)
+    const expectGoodEnd = async () => {
+      gate.open()
+      expect(await running).toMatchObject({ status: 200 })
+      expect(await server.exit).toBe(0)
+    }
+    return { socket, expectGoodEnd }
+  }
+
+  it('it refuses what is new when half of shutdown.grace is over', async () => {
+    const { socket, expectGoodEnd } = await waitHalf(6000)
     socket.write('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
     const answer = await text(socket)
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
     expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
     const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
     expect(body).toMatchObject({ success: false, code: 'shutting_down' })
-    gate.open()
-    expect(await running).toMatchObject({ status: 200 })
-    expect(await server.exit).toBe(0)
+    await expectGoodEnd()
   })
 
   it('it does not wait for a request that arrives half', async () => {
@@ -429,24 +439,13 @@ describe('told to stop,', () => {
   })
 
   it('a client in the middle of sending gets to read its refusal', async () => {
-    const gate = await startGate()
-    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACE: '8000ms' } })
-    const url = await server.url
-    const { hostname, port } = new URL(url)
-    const running = post(`${url}/upload`, list(gate.url))
-    await gate.reached(1)
-    const socket = connect(Number(port), hostname)
-    await once(socket, 'connect')
-    server.process.kill('SIGTERM')
-    await sleep(4300)
+    const { socket, expectGoodEnd } = await waitHalf(8000)
     const body = Buffer.alloc(20_000_000)
     socket.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`)
     const sent = new Promise(resolve => socket.write(body, resolve))
     const [answer] = await Promise.all([text(socket), sent])
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*"shutting_down"/s)
-    gate.open()
-    expect(await running).toMatchObject({ status: 200 })
-    expect(await server.exit).toBe(0)
+    await expectGoodEnd()
   })
 })
 

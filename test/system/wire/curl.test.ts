@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { expectDescribed } from '../../helpers/contract.ts'
+import { EARLY_REFUSALS } from '../../helpers/early-refusals.ts'
 import { expectFailure, expectNoClipboard, expectStored } from '../../helpers/expect-answer.ts'
 import type { Answer } from '../../helpers/form.ts'
 import { needs } from '../../helpers/needs.ts'
@@ -238,4 +239,17 @@ it('an agent skill asks for the heartbeat, sends with curl and prints the links'
   const body = JSON.stringify({ list: paths })
   const args = ['-X', 'POST', '-H', 'Content-Type: application/json', '-d', body]
   await expectStored(await runCurl([...args, `${app.url}/upload`]), files)
+})
+
+describe('an answer that comes before the body of 20 MB is sent can be read', () => {
+  const body = Buffer.alloc(20 * 1024 * 1024, 'x')
+
+  it.for(EARLY_REFUSALS)('by curl: %s', async ([, status, path, headers], context) => {
+    const app = await startWith(context, { config: { server: { key: 'k3y-0f-the-server' } } })
+    const fields = ['Expect:', ...headers].flatMap(header => ['-H', header])
+    const args = ['-q', '-sS', '-w', '\n%{http_code}', ...fields, '--data-binary', '@-', app.url + path]
+    const { stdout, stderr } = await runProgram('curl', args, { input: body })
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(new RegExp(`^\\{"success":false.*\\n${status}$`, 's'))
+  })
 })
