@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { createLogLines } from '../../../src/log-lines.ts'
+import { expect, it } from 'vitest'
 import { ask } from '../../helpers/ask.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
@@ -70,56 +69,4 @@ it('says a sentence once', async context => {
     ...Array.from({ length: 6 }, () => '✗ POST /upload: same error as above'),
   ])
   expect(lines[7]).toMatch(/^✗ \/nowhere\/7\.png: /)
-})
-
-describe('a line of the log on a terminal', () => {
-  const request = { time: '2026-01-01T00:00:00.000Z', req: { method: 'POST', path: '/upload' }, ms: 7 }
-  const show = (...entries: object[]) => {
-    const toLines = createLogLines(false)
-    return entries.map(entry =>
-      toLines(`${JSON.stringify({ ...request, ...entry })}\n`).replace(/^.{9}/gm, ''),
-    )
-  }
-  const refused = { level: 'warn', res: { status: 401 }, address: '203.0.113.9', err: { message: 'No key.' } }
-
-  it('says who was refused and why, and the same sentence only once', () => {
-    expect(show(refused, refused)).toEqual([
-      '✗ POST /upload from 203.0.113.9: No key.\n',
-      '✗ POST /upload from 203.0.113.9: same error as above\n',
-    ])
-  })
-
-  it('says once what failed for several files of a request', () => {
-    const files = ['a', 'b', 'c', 'd'].map(name => ({ name, error: 'The disk is full.' }))
-    const entry = {
-      level: 'warn',
-      files,
-      errors: ['The disk is full.'],
-      err: { message: 'The disk is full.' },
-    }
-    expect(show(entry)).toEqual(['✗ a, b, c and 1 more: The disk is full.\n'])
-  })
-
-  it('is left out for what only looks', () => {
-    expect(show({ level: 'info', res: { status: 200 } })).toEqual([''])
-  })
-
-  it('has the stack of a mistake of ours', () => {
-    const err = {
-      code: 'internal_error',
-      message: 'Something went wrong.',
-      cause: { stack: 'Error: x\n    at y' },
-    }
-    expect(show({ level: 'error', res: { status: 500 }, err })[0]).toContain('Something went wrong.\n')
-    expect(createLogLines(false)(JSON.stringify({ ...request, level: 'error', err }))).toContain('    at y\n')
-  })
-
-  it('moves no cursor, whatever a name holds', () => {
-    const files = [{ name: 'a\u001b[2J\u202e\nb.png', size: 1, url: 'x' }]
-    expect(show({ level: 'info', files })).toEqual(['✓ a?[2J??b.png  1 B → x  7 ms\n'])
-  })
-
-  it('is shown as it is when it is no JSON', () => {
-    expect(createLogLines(false)('not\u001b JSON\n')).toBe('not? JSON\n')
-  })
 })
