@@ -105,6 +105,24 @@ export function systemCode(error: unknown): string | undefined {
   return undefined
 }
 
+const FILE_ERRORS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or folder',
+  ENOTDIR: 'no such file or folder',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'it is on a read-only file system',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  ELOOP: 'it is a symlink',
+}
+
+/** Why a file that the user named can't be read or written, as a clause. */
+export function describeFileError(error: unknown): string {
+  const code = systemCode(error) ?? ''
+  return FILE_ERRORS[code] ?? (code || messageOf(error))
+}
+
 /** True for the errors a full disk, a quota or a read-only file system gives. */
 export function isStorageFull(error: unknown): boolean {
   const code = systemCode(error)

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
-import { messageOf, systemCode } from '../errors.ts'
+import { describeFileError, systemCode } from '../errors.ts'
 import { oneLine } from '../safe-text.ts'
 import type { Context } from './context.ts'
 import { readAtMost, readFileAtMost } from './read-at-most.ts'
@@ -41,16 +41,6 @@ export async function readFileList(
 }
 
 function reasonOf(error: unknown): string {
-  switch (systemCode(error)) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return 'the file does not exist'
-    case 'EISDIR':
-      return 'it is a directory. To upload its files, pass it as an argument'
-    case 'EACCES':
-    case 'EPERM':
-      return 'permission to read it was denied'
-    default:
-      return messageOf(error)
-  }
+  const reason = describeFileError(error)
+  return systemCode(error) === 'EISDIR' ? `${reason}. To upload its files, pass it as an argument` : reason
 }

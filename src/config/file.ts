@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeText } from '../decode-text.ts'
-import { messageOf, systemCode } from '../errors.ts'
+import { describeFileError, systemCode } from '../errors.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
 
 /** A configuration file that was found but not parsed yet. */
@@ -47,12 +47,6 @@ export function noteUnused(where: WhereToLook, note: (line: string) => void): vo
     note('./upload-server.json is not used. Start with --config upload-server.json to use it.')
 }
 
-const REASONS: Record<string, string> = {
-  ENOENT: 'no such file',
-  EISDIR: 'it is a directory',
-  EACCES: 'permission denied',
-}
-
 /**
  * Reads UTF-8, or the UTF-16 that Windows PowerShell writes for `upload-server config import … > file`: see `decodeText`.
  *
@@ -62,9 +56,6 @@ export function readText(path: string): string {
   try {
     return decodeText(readFileSync(path))
   } catch (error) {
-    const code = systemCode(error) ?? ''
-    throw new Error(`Could not read ${path}: ${REASONS[code] ?? (code || messageOf(error))}`, {
-      cause: error,
-    })
+    throw new Error(`Could not read ${path}: ${describeFileError(error)}`, { cause: error })
   }
 }

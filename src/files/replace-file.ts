@@ -18,6 +18,8 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
  */
 export async function replaceFile(path: string, text: string, cwd: string): Promise<void> {
   const fence = fenceOf(path, cwd)
+  // Its parent is outside of the fence, which is not what is wrong with it.
+  if (path === fence) throw new Error('it is a directory')
   const folder = dirname(path)
   const check = async (real: string) => {
     const fault = fence && (await findWayOut(folder, real, fence))

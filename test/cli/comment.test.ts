@@ -341,6 +341,14 @@ describe('comment', () => {
     expect(body.endsWith(shown.stdout)).toBe(true)
   })
 
+  it('says which results are missing, or no file', async () => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'after.json'), '[]')
+    const run = async (...args: string[]) => (await runCli(['comment', '--dry-run', ...args], { cwd })).stderr
+    expect(await run('absent.json')).toBe('Could not read absent.json: no such file or folder.\n')
+    expect(await run('after.json', '--before', '.')).toBe('Could not read .: it is a directory.\n')
+  })
+
   it('shows the shards of one run as one comment', async () => {
     const cwd = await makeDirectory()
     const write = (file: string, ...results: object[]) => writeFile(join(cwd, file), JSON.stringify(results))
@@ -503,12 +511,12 @@ describe('upload --report', () => {
     expect(forge.comments[0]?.body.includes(`[Report with all images](${url}/`)).toBe(isPage)
   })
 
-  it('says why it is not there, and fails', async () => {
+  it.each(['r.html', '.', '..'])('says that %s is a folder, and fails', async folder => {
     const [cwd, forge] = [await prepare(), await startForge()]
     await mkdir(join(cwd, 'r.html'))
-    const args = ['upload', '--comment', '--report', 'r.html', 'shots']
+    const args = ['upload', '--comment', '--report', folder, 'shots']
     const { code, stderr } = await runCli(args, { cwd, env: actions(forge) })
-    expect(stderr).toMatch(/^Could not write r\.html for --report: EISDIR\.$/m)
+    expect(stderr).toContain(`\nCould not write ${folder} for --report: it is a directory.\n`)
     expect(code).toBe(1)
   })
 })

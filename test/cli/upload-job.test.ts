@@ -116,7 +116,7 @@ describe('a job', () => {
       'whose list is absent',
       ['--files-from', 'x'],
       2,
-      /^Could not read "x" \(--files-from\): the file does not exist\.\n$/,
+      /^Could not read "x" \(--files-from\): no such file or folder\.\n$/,
     ],
     [
       'whose list is a folder',

@@ -102,7 +102,7 @@ describe('the file is looked for', () => {
       await machine.write('upload-server.json', portOf(3))
       await expect(machine.load(options)).rejects.toThrow(
         new ConfigError(undefined, [
-          { path: '', message: `Could not read ${join(machine.cwd, 'absent.json')}: no such file` },
+          { path: '', message: `Could not read ${join(machine.cwd, 'absent.json')}: no such file or folder` },
         ]),
       )
     },

@@ -14,11 +14,12 @@ import { findBaseline, findEarlier, toBaseline } from '../../client/reports/earl
 import { readMasks } from '../../client/reports/masks.ts'
 import { hasTriples } from '../../client/reports/pairs.ts'
 import { renderReport } from '../../client/reports/report-page.ts'
+import { cantWrite } from '../../client/reports/reports.ts'
 import { countsOf, type Review, toReview, totalsOf } from '../../client/reports/review.ts'
 import { SUMMARY_BYTES } from '../../client/reports/summary.ts'
 import type { Result } from '../../client/result.ts'
 import { type Uploads, uploadAll } from '../../client/uploads.ts'
-import { messageOf, systemCode } from '../../errors.ts'
+import { messageOf } from '../../errors.ts'
 import { replaceFile } from '../../files/replace-file.ts'
 import { comparePictures } from '../../pictures/compare.ts'
 import { makeSmall } from '../../pictures/small.ts'
@@ -79,12 +80,11 @@ export async function openReviewing(
   async function storeReport(file: string, results: readonly Result[], uploads: Uploads): Promise<void> {
     const page = await renderReport(title, review ?? toReview(results, run))
     try {
-      await replaceFile(resolve(terminal.cwd, file), page, terminal.cwd)
+      const path = resolve(terminal.cwd, file)
+      await replaceFile(path, page, terminal.cwd).catch(cantWrite('--report', file))
     } catch (error) {
       hasFailed = true
-      terminal.note(
-        oneLine(`Could not write ${file} for --report: ${systemCode(error) ?? messageOf(error)}.`),
-      )
+      terminal.note(messageOf(error))
     }
     const entry = entryOfBytes('report.html', Buffer.from(page))
     const [{ url, error = '' } = {}] = await uploadAll(uploads, [entry], signal)

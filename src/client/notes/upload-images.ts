@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { messageOf, systemCode } from '../../errors.ts'
+import { describeFileError } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { isAt } from '../../http/addresses.ts'
 import type { Entry } from '../entries.ts'
@@ -120,7 +120,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
       }
       return { path, note, wanted, failures }
     } catch (error) {
-      return { path, wanted: [], failures: [{ reason: describe(error) }] }
+      return { path, wanted: [], failures: [{ reason: describeFileError(error) }] }
     }
   }
 
@@ -148,7 +148,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
       await replaceNote(note, text, options.withBackup)
       return { path, links: links.length, failures }
     } catch (error) {
-      return { path, links: 0, failures: [...failures, { reason: describe(error) }] }
+      return { path, links: 0, failures: [...failures, { reason: describeFileError(error) }] }
     }
   }
 
@@ -188,12 +188,4 @@ function createLineCount(text: string): (position: number) => number {
     }
     return line
   }
-}
-
-function describe(error: unknown): string {
-  const code = systemCode(error)
-  if (code === 'ENOENT') return 'the file does not exist'
-  if (code === 'EACCES' || code === 'EPERM') return 'permission to read and write it was denied'
-  if (code === 'EROFS') return 'it is on a read-only file system'
-  return messageOf(error)
 }

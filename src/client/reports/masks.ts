@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
-import { messageOf } from '../../errors.ts'
+import { describeFileError } from '../../errors.ts'
 import { isObject, membersOf } from '../../members.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
@@ -34,7 +34,7 @@ export async function readMasks(name: string, { cwd }: Pick<Context, 'cwd'>): Pr
     if (bytes === undefined) throw new Error('it is larger than 1 MiB')
     return toMasks(JSON.parse(decodeText(bytes)))
   } catch (error) {
-    throw new Error(oneLine(`Could not read ${name} for --masks: ${messageOf(error)}.`))
+    throw new Error(oneLine(`Could not read ${name} for --masks: ${describeFileError(error)}.`))
   }
 }
 

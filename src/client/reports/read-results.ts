@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
+import { describeFileError } from '../../errors.ts'
 import { isObject, membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
@@ -25,11 +26,16 @@ export async function readResults(name: string, context: Pick<Context, 'cwd' | '
 
 /** The same, or what `upload --baseline` has stored. */
 export async function readImages(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<ImageList> {
-  const bytes = await (name === '-'
-    ? readAtMost(context.stdin, MOST_LIST_BYTES)
-    : readFileAtMost(resolve(context.cwd, name), MOST_LIST_BYTES))
-  if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
-  return parseImages(decodeText(bytes), name === '-' ? 'Standard input' : oneLine(name))
+  const isFile = name !== '-'
+  const read = isFile
+    ? readFileAtMost(resolve(context.cwd, name), MOST_LIST_BYTES)
+    : readAtMost(context.stdin, MOST_LIST_BYTES)
+  const shown = isFile ? oneLine(name) : 'Standard input'
+  const bytes = await read.catch(error => {
+    throw new Error(`Could not read ${shown}: ${describeFileError(error)}.`)
+  })
+  if (bytes === undefined) throw new Error(`${shown} is larger than 64 MiB.`)
+  return parseImages(decodeText(bytes), shown)
 }
 
 /** @param shown what the text was read from, for the message. @throws Error if it is another text */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { dirname, join, resolve } from 'node:path'
-import { messageOf, systemCode } from '../../errors.ts'
+import { describeFileError } from '../../errors.ts'
 import { appendToFile, replaceFile } from '../../files/replace-file.ts'
 import { cleanLink, oneLine, toJson, toJsonLine, toXml } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
@@ -92,9 +92,9 @@ export async function writeReports(
   return problems
 }
 
-const cantWrite = (option: string, file: string) => (error: unknown) => {
-  const reason = systemCode(error) ?? messageOf(error)
-  throw new Error(`Could not write ${oneLine(file)} for ${option}: ${oneLine(reason)}.`)
+/** @throws Error that names the file, the option and the reason */
+export const cantWrite = (option: string, file: string) => (error: unknown) => {
+  throw new Error(oneLine(`Could not write ${file} for ${option}: ${describeFileError(error)}.`))
 }
 
 const linksOf = (results: readonly Result[]) =>

@@ -44,6 +44,13 @@ it.each<[string, unknown, RegExp]>([
   await expect(read(value)).rejects.toThrow(says)
 })
 
+it('says that the file is missing', async () => {
+  const cwd = await makeDirectory()
+  await expect(readMasks('absent.json', { cwd })).rejects.toThrow(
+    'Could not read absent.json for --masks: no such file or folder.',
+  )
+})
+
 it('attack: a pattern of many stars, and a path that nearly fits', async () => {
   const masks = await read({ [`${'*a'.repeat(400)}b`]: [AREA] })
   expect(masks('a'.repeat(4000))).toEqual([])

@@ -31,11 +31,11 @@ it('a report that can not be written is named, and keeps no other one from being
   const cwd = await makeDirectory()
   const env = { GITHUB_OUTPUT: join(cwd, 'output'), GITHUB_STEP_SUMMARY: join(cwd, 'no/summary') }
   const reports = await openReports({ junit: '/dev/full', githubOutput: true }, { cwd, env })
-  const full = 'Could not write /dev/full for --junit: ENOSPC.'
+  const full = 'Could not write /dev/full for --junit: the disk is full.'
   expect(await writeReports(reports, pictures(1), 1)).toEqual([full])
   expect(await readFile(env.GITHUB_OUTPUT, 'utf8')).toContain(link(0))
   await expect(openReports({ githubSummary: true }, { cwd, env })).rejects.toThrow(
-    /^Could not write .*no\/summary for --github-summary: ENOENT\.$/,
+    /^Could not write .*no\/summary for --github-summary: no such file or folder\.$/,
   )
 })
 
@@ -65,7 +65,7 @@ describe('attack: a symlink in the place of a report', () => {
       typeof value === 'string' ? value.replace('HERE', cwd) : value,
     ])
     await expect(openReports(Object.fromEntries(given), { cwd, env })).rejects.toThrow(
-      /^Could not write .* for --[a-z-]+: (?:ELOOP|it is a symlink.*|it is behind a symlink)\.$/,
+      /^Could not write .* for --[a-z-]+: (?:it is a symlink.*|it is behind a symlink)\.$/,
     )
     expect(await readFile(join(root, 'home/profile'), 'utf8')).toBe('mine')
     expect(await readdir(join(root, 'home'))).toEqual(['profile'])
