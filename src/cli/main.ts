@@ -64,6 +64,9 @@ function describe(error: unknown, { env }: Terminal): string {
   if ('code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return describeMissing(error.message)
   if ('code' in error && (error.code === 'EMFILE' || error.code === 'ENFILE'))
     return `${error.message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
+  // The message is also for remote clients, so it has no path. The cause has it.
+  if ('code' in error && error.code === 'database_unavailable' && error.cause instanceof Error)
+    return `${error.message}\n${error.cause.message.split('\n')[0]}`
   const expected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(error.name) || 'syscall' in error
   return expected || env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
 }

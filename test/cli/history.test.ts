@@ -280,11 +280,12 @@ it.each([
   })
 })
 
-it('says why when there is no way to open the store', async () => {
+it('says why, and where it is, when there is no way to open the store', async () => {
   await writeFile(join(cwd, 'upload-server'), 'in the way')
   const { code, stdout, stderr } = await history()
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toMatch(/^.*(?:ENOTDIR|EEXIST).*\n$/)
+  expect(stderr).toMatch(/^.*(?:ENOTDIR|EEXIST).*\n.*\n$/)
+  expect(stderr).toContain(`\n${join(cwd, 'upload-server', 'store.db')}: `)
 })
 
 describe('a store that configurations share', () => {
