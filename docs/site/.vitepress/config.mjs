@@ -23,7 +23,7 @@ function readSidebar() {
   return sections.map((section, index) => ({
     text: section.split('\n')[0],
     collapsed: index > 1,
-    items: [...section.matchAll(/\[([^\]]+)\]\(([^)]+)\.md\)/g)].map(([, text, path]) => ({
+    items: [...section.matchAll(/\[([^\]]+)\]\(([^)]+\.md)\)/g)].map(([, text, path]) => ({
       text: text.replaceAll('`', ''),
       link: toUrl(join('docs', path)),
     })),
@@ -32,13 +32,8 @@ function readSidebar() {
 
 /** The URL of the page of a Markdown file. */
 function toUrl(path) {
-  const special = {
-    README: '/',
-    'README.zh-CN': '/zh',
-    'docs/README': '/all',
-    'bench/README': '/contributing/benchmark',
-  }
-  return special[path] ?? `/${path.replace(/^docs\//, '').replace(/\/README$/, '/')}`
+  const page = PAGES[path] ?? path.replace(/^docs\//, '').replace(/README\.md$/, 'index.md')
+  return `/${page.replace(/\.md$/, '').replace(/(?<=^|\/)index$/, '')}`
 }
 
 /** The anchors that Git hosts make of headings. */
@@ -87,7 +82,7 @@ function rewrite(token, file) {
   const [target, anchor] = href.split('#')
   const path = relative(ROOT, join(dirname(file), decodeURIComponent(target)))
   if (path.endsWith('.md') && !path.startsWith('docs/examples/'))
-    token.attrSet('href', `${toUrl(path.slice(0, -3))}${anchor ? `#${anchor}` : ''}`)
+    token.attrSet('href', `${toUrl(path)}${anchor ? `#${anchor}` : ''}`)
   else if (path.startsWith('docs/examples/')) token.attrSet('href', `/${path.replace('docs/', '')}`)
   else if (SOURCE) token.attrSet('href', `${SOURCE}/${path}`)
   else token.hidden = true
