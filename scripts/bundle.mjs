@@ -1,4 +1,4 @@
-import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { isAbsolute, join, sep } from 'node:path'
 import { rolldown } from 'rolldown'
 
@@ -56,14 +56,19 @@ async function listPackages(modules) {
 async function bundlePage() {
   const bundle = await rolldown({ input: 'src/page/browser/main.ts', platform: 'browser' })
   await bundle.write({ dir: 'dist/page', chunkFileNames: '[name].js', minify: true })
-  await copyFile('src/page/browser/style.css', 'dist/page/style.css')
+  await writeStyle('style.css', 'dist/page/style.css')
 }
 
 /** The script and the style of a report of images, which are written into it. */
 async function bundleReport() {
   const bundle = await rolldown({ input: 'src/page/browser/report.ts', platform: 'browser' })
   await bundle.write({ dir: 'dist/report', minify: true })
-  await copyFile('src/page/browser/report.css', 'dist/report/report.css')
+  await writeStyle('report.css', 'dist/report/report.css')
+}
+
+async function writeStyle(name, file) {
+  const styles = ['base.css', name].map(one => readFile(join('src/page/browser', one), 'utf8'))
+  await writeFile(file, (await Promise.all(styles)).join('\n'))
 }
 
 /** GET /openapi.json sends this file. */
