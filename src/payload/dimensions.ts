@@ -6,6 +6,12 @@ export interface Dimensions {
   readonly height: number
 }
 
+/** A part of an image, pixels. It may be larger than the image. */
+export interface Area extends Dimensions {
+  readonly x: number
+  readonly y: number
+}
+
 /** Reads the size of a PNG, JPEG, GIF, WebP, BMP, AVIF or HEIC from its beginning. Undefined for anything else, and if the beginning is too short. */
 export function readDimensions(head: Buffer): Dimensions | undefined {
   try {

@@ -1,6 +1,7 @@
 import { UploadError } from '../errors.ts'
+import type { Area } from '../payload/dimensions.ts'
 import { readBoxes } from '../payload/heif.ts'
-import { type Area, bytesOf, type CompareJob, type PictureJob, type PixelDifference } from './job.ts'
+import { bytesOf, type CompareJob, type PictureJob, type PixelDifference } from './job.ts'
 import { allowLoaders, type SharpModule } from './load.ts'
 import { type Looked, look } from './look.ts'
 import { allowPixels } from './memory.ts'

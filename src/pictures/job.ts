@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { ErrorCode } from '../errors.ts'
+import type { Area, Dimensions } from '../payload/dimensions.ts'
 import type { PictureOptions } from './options.ts'
 
 /** One image, as it is sent to the process that changes it. */
@@ -12,14 +13,6 @@ export interface PictureJob {
   /** Path of its file, or its bytes if they are in memory (see payload/index.ts). */
   readonly input: string | Uint8Array
   readonly options: PictureOptions
-}
-
-/** A part of an image, pixels. It may be larger than the image. */
-export interface Area {
-  readonly x: number
-  readonly y: number
-  readonly width: number
-  readonly height: number
 }
 
 /** Two images whose pixels are compared. */
@@ -35,8 +28,8 @@ export interface CompareJob {
 export interface PixelDifference {
   /** Share of the pixels that have changed, 0 to 1. A pixel that only one image has counts as changed. */
   readonly share: number
-  readonly before: { readonly width: number; readonly height: number }
-  readonly after: { readonly width: number; readonly height: number }
+  readonly before: Dimensions
+  readonly after: Dimensions
 }
 
 /** The result of a job. */

@@ -3,25 +3,21 @@ import { basename, parse } from 'node:path'
 import { UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
+import type { Area, Dimensions } from '../../payload/dimensions.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { type Entry, entryOfBytes } from '../entries.ts'
 import { readAtMost } from '../read-at-most.ts'
 import { isFailure, type Result } from '../result.ts'
-import type { Area, Masks } from './masks.ts'
+import type { Masks } from './masks.ts'
 import { type Located, type Paired, pair } from './pairs.ts'
 import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, shownOf, sortRows } from './review.ts'
-
-interface Size {
-  readonly width: number
-  readonly height: number
-}
 
 export interface FoundDifference {
   /** Share of the pixels that have changed, 0 to 1. */
   readonly share: number
-  readonly before: Size
-  readonly after: Size
+  readonly before: Dimensions
+  readonly after: Dimensions
   /** A PNG that shows them. */
   readonly image?: Uint8Array
 }
@@ -150,7 +146,7 @@ export async function prepareReview(
         const drawn = uploadOf(image) ?? results[at.difference ?? -1]
         const isShown = state === 'changed' || state === 'gone'
         const small = smaller.get(plan)
-        const show = (image: Result, size: Size | undefined, small: Entry | undefined): Result => {
+        const show = (image: Result, size: Dimensions | undefined, small: Entry | undefined): Result => {
           const url = uploadOf(small)?.url
           return { ...image, ...size, ...(url !== undefined && { small: url }) }
         }

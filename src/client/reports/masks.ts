@@ -2,17 +2,10 @@ import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
 import { describeFileError } from '../../errors.ts'
 import { isObject, membersOf } from '../../members.ts'
+import type { Area } from '../../payload/dimensions.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { readFileAtMost } from '../read-at-most.ts'
-
-/** A part of an image that is not compared, pixels. It may be larger than the image. */
-export interface Area {
-  readonly x: number
-  readonly y: number
-  readonly width: number
-  readonly height: number
-}
 
 /** The areas of the image with this path. */
 export type Masks = (path: string) => readonly Area[]
