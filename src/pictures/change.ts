@@ -1,12 +1,18 @@
 import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
+import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { splitExtension } from '../payload/file-name.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import { LOADERS } from './job.ts'
 import type { PictureOptions } from './options.ts'
-import { runInProcess, turns } from './processes.ts'
+import { runInProcess } from './processes.ts'
+
+/** Images that are changed at the same time. Each has its own process, which needs up to 8 bytes per pixel. */
+const AT_ONCE = 2
+
+const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
 
 export interface ChangeDeps {
   readonly payloads: Payloads

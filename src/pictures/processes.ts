@@ -4,7 +4,6 @@ import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import { systemCode, UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
-import { createSlots } from '../flow/slots.ts'
 import type { CompareJob, PictureAnswer, PictureJob } from './job.ts'
 
 /** The build of child.ts, because Node can't run the source. */
@@ -16,12 +15,6 @@ const IDLE_MS = 5000
 /** Environment variables that it gets: paths of programs, fonts and temporary files. It gets no secrets. */
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
-
-/** Maximum number of jobs in parallel. Each has its own process, which needs up to 8 bytes per pixel. */
-const AT_ONCE = 2
-
-/** Runs a job when one of the others has ended. */
-export const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
 
 type Done = Extract<PictureAnswer, { is: 'same' | 'changed' | 'compared' }>
 
