@@ -1,7 +1,7 @@
 import type { Flag, Flags, Value } from './define.ts'
 import { file } from './flags.ts'
 
-export const percentage = {
+const percentage = {
   shown: 'percent',
   read(typed: string): number {
     const share = typed.trim() === '' ? Number.NaN : Number(typed)
@@ -9,6 +9,11 @@ export const percentage = {
     return share
   },
 } as const satisfies Value
+
+export const threshold = {
+  about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
+  value: percentage,
+} as const satisfies Flag
 
 const DIFFERENCES = ['changed', 'new', 'gone', 'renamed'] as const
 
@@ -60,8 +65,7 @@ export const compareFlags = {
     isRepeated: false,
   },
   threshold: {
-    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
-    value: percentage,
+    ...threshold,
     findFault: needsEarlier('--threshold'),
     isRepeated: false,
   },

@@ -1,4 +1,4 @@
-import { percentage } from '../compare-flags.ts'
+import { threshold } from '../compare-flags.ts'
 import { defineCommand, type Flags } from '../define.ts'
 import { file, serverUrl, text } from '../flags.ts'
 
@@ -34,11 +34,7 @@ export const flags = {
     about: 'output file of an earlier upload; images of the same path are compared and shown side by side',
     value: { ...file, shown: 'results' },
   },
-  threshold: {
-    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
-    value: percentage,
-    needs: 'before',
-  },
+  threshold: { ...threshold, needs: 'before' },
   server: { about: 'upload server that has the images, if its IP address is private', value: serverUrl },
   dryRun: { about: 'print the comment instead of posting it' },
   ...commentFlags,
