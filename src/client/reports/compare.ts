@@ -115,14 +115,13 @@ export async function prepareReview(
   const differences = await findDifferences(changed, read, options, context, signal)
   const plans = paired.map((one): Plan => {
     const { before = -1, after = -1 } = one
-    const difference = differences.get(one)
-    if (difference && difference.share * 100 <= options.threshold)
-      return { paired: { ...one, state: 'same' } }
+    const found = differences.get(one)
+    if (found && found.share * 100 <= options.threshold) return { ...one, state: 'same' }
     const earlier = one.state === 'changed' ? images[before]?.entry : undefined
-    const image = toEntry(now[after], difference?.image)
+    const image = toEntry(now[after], found?.image)
     return {
-      paired: one,
-      ...(difference && { difference }),
+      ...one,
+      ...(found && { found }),
       // If object keys don't depend on the content, it would otherwise replace the new image of the same name.
       ...(earlier && { earlier: { ...earlier, fileName: `before-${basename(earlier.path)}` } }),
       ...(image && { image }),
@@ -138,8 +137,7 @@ export async function prepareReview(
       const uploads = new Map(entries.map((entry, index) => [entry, more[index]]))
       const uploadOf = (entry: Entry | undefined) => entry && uploads.get(entry)
       const rows = plans.map((plan): ReviewRow => {
-        const { paired, difference, earlier, image } = plan
-        const { name, state, from, ...at } = paired
+        const { name, state, from, found, earlier, image, ...at } = plan
         const after = results[at.after ?? -1]
         if (after && isFailure(after)) return { name, state: 'failed', after }
         const former = images[at.before ?? -1]?.result ?? results[at.expected ?? -1]
@@ -153,12 +151,12 @@ export async function prepareReview(
         const before = { ...former, name, ...uploadOf(earlier), ...hashOf(former) }
         return {
           ...{ name, state },
-          ...(former && isShown && { before: show(before, difference?.before, small?.before) }),
+          ...(former && isShown && { before: show(before, found?.before, small?.before) }),
           ...(after && {
-            after: show({ ...after, ...hashOf(hashed[at.after ?? -1]) }, difference?.after, small?.after),
+            after: show({ ...after, ...hashOf(hashed[at.after ?? -1]) }, found?.after, small?.after),
           }),
           ...(drawn && { difference: show(drawn, undefined, small?.difference) }),
-          ...(difference && { share: difference.share }),
+          ...(found && { share: found.share }),
           ...(from !== undefined && { from }),
         }
       })
@@ -172,9 +170,8 @@ export async function prepareReview(
 }
 
 /** An image of a comparison, and what is uploaded to show it. */
-interface Plan {
-  readonly paired: Paired
-  readonly difference?: FoundDifference
+interface Plan extends Paired {
+  readonly found?: FoundDifference
   readonly earlier?: Entry
   readonly image?: Entry
 }
@@ -194,28 +191,27 @@ async function makeSmaller(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<Plan, Smaller>> {
   const smaller = new Map<Plan, Smaller>()
-  const shareOf = ({ difference }: Plan) => difference?.share ?? 1
-  const named = plans.map(plan => ({ plan, name: plan.paired.name }))
-  const inState = (state: State) => named.filter(({ plan }) => plan.paired.state === state)
-  const changed = inState('changed').sort((a, b) => shareOf(b.plan) - shareOf(a.plan))
-  const isSmall = ({ difference }: Plan) =>
-    difference !== undefined &&
-    [difference.before, difference.after].every(({ width, height }) => Math.max(width, height) <= SMALL)
+  const shareOf = ({ found }: Plan) => found?.share ?? 1
+  const inState = (wanted: State) => plans.filter(({ state }) => state === wanted)
+  const changed = inState('changed').sort((a, b) => shareOf(b) - shareOf(a))
+  const isSmall = ({ found }: Plan) =>
+    found !== undefined &&
+    [found.before, found.after].every(({ width, height }) => Math.max(width, height) <= SMALL)
   const shown = [...shownOf(changed), ...inState('new').slice(0, MOST_SHOWN)]
   let isOff = false
-  await mapConcurrently(shown, AT_ONCE, async ({ plan, name }) => {
+  await mapConcurrently(shown, AT_ONCE, async plan => {
     const make = async (bytes: Uint8Array | undefined, what: string): Promise<Entry | undefined> => {
       const small = bytes && (await makeSmall(bytes, SMALL, signal))
       if (small === undefined) return undefined
-      return entryOfBytes(`small-${what}-${parse(name).name}.webp`, small)
+      return entryOfBytes(`small-${what}-${parse(plan.name).name}.webp`, small)
     }
     try {
       if (isOff || signal.aborted || isSmall(plan)) return
-      const [before, after] = await read(plan.paired)
+      const [before, after] = await read(plan)
       smaller.set(plan, {
         before: await make(before, 'before'),
         after: await make(after, 'after'),
-        difference: await make(plan.difference?.image, 'difference'),
+        difference: await make(plan.found?.image, 'difference'),
       })
     } catch (error) {
       if (!(error instanceof UploadError) && !signal.aborted) throw error
