@@ -479,6 +479,27 @@ describe('upload --report', () => {
     expect(body).toContain(await readFile(summary, 'utf8'))
   })
 
+  it('earlier images that can’t be fetched cost no other image its smaller copies', async () => {
+    const [cwd, forge] = [await prepareWide(), await startForge()]
+    const wide = await readFile(join(cwd, 'main/wide.png'))
+    const lost = ['a', 'b', 'c', 'd', 'e']
+    for (const name of lost) await copyFile(join(cwd, 'shots/login.png'), join(cwd, `shots/${name}.png`))
+    const { url, close } = await listen((req, res) => {
+      const list = [...lost, 'wide'].map(name => ({
+        name: `${name}.png`,
+        url: `${url}/${name}`,
+        sha256: name,
+      }))
+      if (req.url === '/list.json') res.end(JSON.stringify(list))
+      else res.writeHead(req.url === '/wide' ? 200 : 500).end(wide)
+    })
+    onTestFinished(close)
+    const args = ['upload', '--comment', '--compare', `${url}/list.json`, 'shots']
+    const { stderr } = await runCli(args, { cwd, env: actions(forge) })
+    expect(stderr).toContain('5 earlier images count as changed, because they could not be fetched')
+    expect(forge.comments[0]?.body.match(/src="[^"]+\/small-\w+-wide-\w+\.webp"/g)).toHaveLength(3)
+  })
+
   it('without a comparison, has all images; without sharp, the comment shows them in full size', async () => {
     const [cwd, forge] = [await prepareWide(), await startForge()]
     const hook = new URL('../fixtures/without.mjs', import.meta.url)

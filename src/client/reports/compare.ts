@@ -214,8 +214,9 @@ async function makeSmaller(
         difference: await make(plan.found?.image, 'difference'),
       })
     } catch (error) {
-      if (!(error instanceof UploadError) && !signal.aborted) throw error
-      isOff = true
+      if (signal.aborted) return
+      if (!(error instanceof UploadError)) throw error
+      isOff ||= error.code === 'destination_failed'
     }
   })
   return smaller
