@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { readResults } from '../../src/client/reports/read-results.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture as makeRed } from '../helpers/picture.ts'
 import { ACTIONS_JOB, type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
@@ -405,6 +406,23 @@ describe('comment', () => {
       expect(/<img src=x|@all|`x|#1|!1|www\.|:\/\/evil/.exec(stdout)).toBeNull()
     }
   })
+})
+
+it.each([
+  ['a name of a million characters', [{ name: '@'.repeat(1e6), error: '@'.repeat(1e6) }], '- ❌ and 1 more'],
+  [
+    '150,000 results',
+    Array.from({ length: 150_000 }, (_, index) => result(`${index}.png`, `s${index}`)),
+    '**150000 of 150000 stored',
+  ],
+])('attack: a comment with %s', async (_, results, said) => {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'shots.json'), JSON.stringify(results))
+  const { code, stdout, stderr } = await runCli(['comment', '--dry-run', 'shots.json'], { cwd })
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout).toContain(said)
+  const [one] = await readResults('shots.json', { cwd, stdin: process.stdin })
+  expect(Math.max(one?.name.length ?? 0, one?.error?.length ?? 0)).toBeLessThan(10_000)
 })
 
 describe('comment --before', () => {

@@ -21,8 +21,9 @@ export async function run(
   const files = words.length > 0 ? words : ['-']
   if (files.indexOf('-') !== files.lastIndexOf('-'))
     throw new UsageError('Standard input (-) can be given only once.')
-  const results: Result[] = []
-  for (const file of files) results.push(...(await readResults(file, terminal)))
+  const lists: Result[][] = []
+  for (const file of files) lists.push(await readResults(file, terminal))
+  const results = lists.flat()
   const hosts = server === undefined ? [] : [new URL(server).host]
   const review =
     before === undefined

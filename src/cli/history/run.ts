@@ -200,7 +200,7 @@ function toLines(list: readonly HistoryEntry[]): string[] {
     behind: oneLine(`${origin}  ${url}`),
   }))
   const widths = [0, 1, 2, 3, 4].map(column =>
-    Math.max(...rows.map(({ ahead }) => ahead[column]?.length ?? 0)),
+    rows.reduce((most, { ahead }) => Math.max(most, ahead[column]?.length ?? 0), 0),
   )
   return rows.map(({ ahead, behind }) => {
     const columns = ahead.map((text, column) => {

@@ -91,15 +91,15 @@ async function findAll(
     return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
   }
   const listed = filesFrom === undefined ? [] : await orUsage(() => readFileList(filesFrom, terminal))
-  const entries = await findEntries(words, how, terminal)
-  entries.push(...(await findEntries(listed, { ...how, isLiteral: true }, terminal)))
+  const named = await findEntries(words, how, terminal)
+  const entries = [...named, ...(await findEntries(listed, { ...how, isLiteral: true }, terminal))]
   const isNothing = ({ fault = '' }: Entry) => Object.values(NO_FILES).includes(fault)
   const found = allowEmpty ? entries.filter(entry => !isNothing(entry)) : entries
   if (name === undefined) return found
-  const named = found.length === 1 ? found : found.filter(({ kind }) => kind === 'stdin')
-  if (named.length === 0)
+  const renamed = found.length === 1 ? found : found.filter(({ kind }) => kind === 'stdin')
+  if (renamed.length === 0)
     throw new UsageError(`--name can be used with only one file, but there are ${found.length}.`)
-  return found.map(entry => (named.includes(entry) ? { ...entry, fileName: name } : entry))
+  return found.map(entry => (renamed.includes(entry) ? { ...entry, fileName: name } : entry))
 }
 
 /** Whether something is redirected to standard input. Editors that run the command pass a pipe, too, but no terminal. */

@@ -12,6 +12,10 @@ import type { Run } from './review.ts'
 /** Maximum size of a list, bytes. */
 export const MOST_LIST_BYTES = 64 * 1024 * 1024
 
+/** Longer names and errors are cut. No file has a longer path, and each character takes 8 bytes in a comment. */
+const MOST_CHARACTERS = 8192
+const cut = (text: string) => text.slice(0, MOST_CHARACTERS)
+
 /** Images of an earlier upload, and the run that uploaded them. */
 export interface ImageList {
   readonly images: readonly Located[]
@@ -59,7 +63,7 @@ export function parseImages(text: string, shown: string): ImageList {
 function toLocated(row: unknown): Located[] {
   const { name, state, after } = membersOf(row)
   if (typeof name !== 'string') throw new Error('no row')
-  return state === 'failed' || !isObject(after) ? [] : [{ result: toResult(after), inside: name }]
+  return state === 'failed' || !isObject(after) ? [] : [{ result: toResult(after), inside: cut(name) }]
 }
 
 export function toRun(value: unknown): Run {
@@ -82,9 +86,9 @@ function toResult(value: unknown): Result {
     typeof more[key] === 'string' ? [[key, more[key]] as const] : [],
   )
   return {
-    name,
+    name: cut(name),
     ...(url !== undefined && { url }),
-    ...(error !== undefined && { error: String(error) }),
+    ...(error !== undefined && { error: cut(String(error)) }),
     ...Object.fromEntries([...facts, ...words]),
   }
 }

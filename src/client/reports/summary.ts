@@ -34,8 +34,9 @@ export function toSummary(results: readonly Result[], mostBytes = SUMMARY_BYTES)
 
 /** Stored files: images in a table, each with its name above it, and others as links. */
 export function toGallery(stored: readonly Result[], mostBytes: number): string {
-  const images = stored.filter(one => isImageLink(one.url ?? '', one))
-  const others = stored.filter(one => !images.includes(one))
+  const isImage = (one: Result) => isImageLink(one.url ?? '', one)
+  const images = stored.filter(isImage)
+  const others = stored.filter(one => !isImage(one))
   const names = shortNames(stored)
   const links = others.map(one => {
     const viewer = traceViewerOf(one)
