@@ -426,6 +426,20 @@ it.each([
 })
 
 describe('comment --before', () => {
+  it('attack: a host of an image breaks off its response, so that no comment is written', async () => {
+    const cwd = await makeDirectory()
+    const { url, close } = await listen((_, res) => {
+      res.writeHead(200, { 'Content-Length': '1000' }).write('x', () => res.destroy())
+    })
+    onTestFinished(close)
+    const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
+    await writeFile(join(cwd, 'old.json'), list('old'))
+    const args = ['comment', '--dry-run', '--before', 'old.json', '--server', url]
+    const { code, stdout, stderr } = await runCli(args, { cwd, input: list('new') })
+    expect([code, stdout]).toEqual([0, expect.stringContaining('1 changed')])
+    expect(stderr).toContain('could not be read')
+  })
+
   it.each([
     [[], '1 changed', /100 % of the pixels changed/],
     [['--threshold', '100'], '1 the same', /the same/],

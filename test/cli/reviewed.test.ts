@@ -2,12 +2,15 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { digestOf } from '../../src/client/comments/approval.ts'
+import { openComment } from '../../src/client/comments/comment.ts'
+import type { Context } from '../../src/client/context.ts'
 import type { ReviewRow } from '../../src/client/reports/review.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { COMMIT, type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { runCli } from './run-cli.ts'
 
+const never = new AbortController().signal
 /** The commit of a run, which is no longer the latest one of its pull request. */
 const BUILT = 'b01d'.repeat(10)
 
@@ -17,7 +20,7 @@ async function prepare(kind: CommentForgeKind, job: Record<string, string> = {},
   const local = { directory: 'stored', urlPrefix: 'https://img.example.com' }
   await writeFile(
     join(cwd, 'upload-server.json'),
-    JSON.stringify({ providers: { local: { Default: local } } }),
+    JSON.stringify({ providers: { local: { Default: local } }, limits: { fileSize: '1MB' } }),
   )
   const write = (name: string, red: number) => writeFile(join(cwd, name), makePicture(9, [red, 0, 0]))
   for (const folder of ['main', 'shots']) await mkdir(join(cwd, folder))
@@ -36,7 +39,7 @@ async function prepare(kind: CommentForgeKind, job: Record<string, string> = {},
     const [comment] = forge.comments
     if (comment) comment.body = comment.body.replace('- [ ] I have', '- [x] I have')
   }
-  return { forge, write, run, tick }
+  return { cwd, forge, write, run, tick }
 }
 
 describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => {
@@ -123,6 +126,25 @@ it.each([
     expect(told).toEqual([`POST /api/v3/repos/me/app/statuses/${commit}`])
   },
 )
+
+describe('attack: the status is green', () => {
+  it('if the changed image is too large to be stored', async () => {
+    const { cwd, forge, run } = await prepare('github')
+    await writeFile(join(cwd, 'shots/a.png'), Buffer.concat([makePicture(9, [200, 0, 0]), Buffer.alloc(2e6)]))
+    expect((await run('--status')).code).not.toBe(0)
+    expect(forge.statuses).toMatchObject([{ state: 'failure', description: '1 of 1 files failed' }])
+  })
+
+  it('if the images could not be compared', async () => {
+    const { forge } = await prepare('github')
+    const context = { env: {}, note: () => {}, learn: () => {} } as unknown as Context
+    const options = { pr: pageOf(forge, 'github'), commentToken: TOKEN, commentName: 'e2e', status: true }
+    const write = await openComment(options, undefined, context)
+    await write({ results: [{ name: 'a.png', url: 'https://img.example.com/a.png' }] }, never)
+    const description = 'The images could not be compared'
+    expect(forge.statuses).toMatchObject([{ state: 'failure', description }])
+  })
+})
 
 it('attack: a file name with line breaks makes other differences look like those that were reviewed', () => {
   const added = (name: string, sha256: string): ReviewRow => ({

@@ -2,7 +2,7 @@ import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { Context } from '../context.ts'
 import { isAllTheSame, type Review } from '../reports/review.ts'
-import type { Result } from '../result.ts'
+import { isFailure, type Result } from '../result.ts'
 import { type ReportLink, toBody } from './comment-body.ts'
 import { type CiJob, type PullRequest, readPullRequestUrl, runOf } from './pull-request.ts'
 import type { Written } from './write.ts'
@@ -107,10 +107,11 @@ export async function openComment(
       const written = await writeComment(forge, request, signal)
       context.note(OUTCOME_NOTES[written])
       if (hasStatus && pull) {
-        const isGreen = rejection === undefined || isReviewed
-        const description = `${rejection ?? 'No differences'}${isReviewed ? ', reviewed' : ''}`
+        const fault = findFault(results, review)
+        const found = `${rejection ?? 'No differences'}${isReviewed ? ', reviewed' : ''}`
+        const description = fault ?? found
         const status = {
-          isGreen,
+          isGreen: fault === undefined && (rejection === undefined || isReviewed),
           name: [commentTitle, name].filter(Boolean).join(': '),
           description,
           url: run.url,
@@ -127,6 +128,13 @@ export async function openComment(
       forge.close()
     }
   }
+}
+
+/** Why it is not known whether there are differences. */
+function findFault(results: readonly Result[], review: Review | undefined): string | undefined {
+  const failed = results.filter(isFailure).length
+  if (failed > 0) return `${failed} of ${results.length} files failed`
+  return review === undefined ? 'The images could not be compared' : undefined
 }
 
 const FORK_NOTE =
