@@ -96,10 +96,10 @@ function showReport({ report, run }: Frame): string {
 function showReview(review: Review, mostBytes: number): string[] {
   const changed = rowsIn(review, 'changed')
   const failed = listRows(rowsIn(review, 'failed'), mostBytes / 16)
-  const added = toGallery(
-    rowsIn(review, 'new').flatMap(({ after }) => after ?? []),
-    mostBytes / 8,
-  )
+  const isCompared = review.baseline !== undefined
+  // Whole paths, because other folders may have changed images of the same name.
+  const news = new Map(rowsIn(review, 'new').flatMap(({ name, after }) => (after ? [[after, name]] : [])))
+  const added = toGallery([...news.keys()], mostBytes / 8, isCompared ? news : undefined)
   const moved = listRows(rowsIn(review, 'renamed', 'gone'), mostBytes / 16)
   const room = mostBytes - Buffer.byteLength(failed + added + moved)
   const some = shownOf(changed)
@@ -107,7 +107,7 @@ function showReview(review: Review, mostBytes: number): string[] {
     some.length < changed.length
       ? [MANY, showFitting(some, room / 2), countFolders(review, room / 4)]
       : [showChanged(changed, room)]
-  return [failed, ...shown, added === '' || review.baseline === undefined ? added : `New:\n\n${added}`, moved]
+  return [failed, ...shown, added === '' || !isCompared ? added : `New:\n\n${added}`, moved]
 }
 
 const MANY =

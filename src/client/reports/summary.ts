@@ -32,12 +32,19 @@ export function toSummary(results: readonly Result[], mostBytes = SUMMARY_BYTES)
   return `${parts.filter(part => part !== '').join('\n\n')}\n\n`
 }
 
-/** Stored files: images in a table, each with its name above it, and others as links. */
-export function toGallery(stored: readonly Result[], mostBytes: number): string {
+/**
+ * Stored files: images in a table, each with its name above it, and others as links.
+ *
+ * @param names default: the shortest that tell them apart
+ */
+export function toGallery(
+  stored: readonly Result[],
+  mostBytes: number,
+  names: ReadonlyMap<Result, string> = shortNames(stored),
+): string {
   const isImage = (one: Result) => isImageLink(one.url ?? '', one)
   const images = stored.filter(isImage)
   const others = stored.filter(one => !isImage(one))
-  const names = shortNames(stored)
   const links = others.map(one => {
     const viewer = traceViewerOf(one)
     const open = viewer === undefined ? '' : ` · [open](${addressIn(viewer, 'markdown')})`

@@ -54,7 +54,7 @@ it('begins with the totals, the commits and the run, then the most changed image
     expect.stringMatching(/^<table>\n/),
     'New:',
     expect.stringMatching(
-      /^<table>\n<tr><td><code>new.png<\/code> \(100 × 720\)<br><a .* width="56" alt="new.png"><\/a><\/td><\/tr>\n<\/table>/,
+      /^<table>\n<tr><td><code>deep\/new.png<\/code> \(100 × 720\)<br><a .* width="56" alt="new.png"><\/a><\/td><\/tr>\n<\/table>/,
     ),
     expect.stringMatching(
       /^- gone: \[<code>gone.png.*\n- renamed: <code>from.png<\/code> to \[<code>to.png<\/code>\]\(/,
