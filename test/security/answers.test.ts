@@ -188,7 +188,7 @@ describe('a server that is sent to', () => {
       cwd,
     })
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^a\.png: .* is larger than 16777216 bytes/)
+    expect(stderr).toMatch(/^a\.png: .* is larger than 16 MiB/)
     expect(sent).toBeLessThan(64 * 1024 * 1024)
   })
 

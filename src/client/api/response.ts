@@ -58,7 +58,7 @@ export function readResponse(
   const notUploadServer = `${host} responded with ${status}, which is not the response of an upload server`
   if (isCut) {
     const { maxReplyBytes, maxReplyMs } = REPLY_LIMITS
-    const limits = `it is larger than ${maxReplyBytes} bytes or takes longer than ${maxReplyMs / 1000} s`
+    const limits = `it is larger than ${maxReplyBytes / 1024 / 1024} MiB or takes longer than ${maxReplyMs / 1000} s`
     throw new ResponseError(`${notUploadServer}: ${limits}`)
   }
   const isOk = status >= 200 && status < 300
