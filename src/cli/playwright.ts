@@ -137,7 +137,7 @@ async function upload(
   const typed = options.config === undefined ? [] : [['config', options.config] as const]
   const sent = { ...options, ...readChoice(options), key }
   try {
-    const reviewing = await openReviewing(options, terminal, limit.signal)
+    const reviewing = await loadReviewing(options, terminal, limit.signal)
     const results = await withUploads(sent, terminal, {}, async uploads => {
       const entries = await Promise.all(
         attachments.map(async (one): Promise<Entry> => {
@@ -163,7 +163,7 @@ async function upload(
 }
 
 /** Undefined if neither a comment nor a report is wanted. An error of it, such as a missing token, does not end the upload. */
-async function openReviewing(
+async function loadReviewing(
   { comment = false, commentTitle, commentName, report, server }: UploadReporterOptions,
   terminal: Terminal,
   signal: AbortSignal,

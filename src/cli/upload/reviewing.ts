@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { openComment, TITLE, type Told } from '../../client/comments/comment.ts'
+import { openComment, type ShownBy, TITLE } from '../../client/comments/comment.ts'
 import { type ReportLink, toBody } from '../../client/comments/comment-body.ts'
 import { findJob, runOf } from '../../client/comments/pull-request.ts'
 import { type Entry, entryOfBytes } from '../../client/entries.ts'
@@ -66,7 +66,7 @@ export async function openReviewing(
   let review: Review | undefined
   let report: ReportLink | undefined
   let rejection: string | undefined
-  let told: Told
+  let shownBy: ShownBy
   let hasFailed = false
 
   async function storeBaseline(name: string, results: readonly Result[], uploads: Uploads): Promise<void> {
@@ -123,7 +123,7 @@ export async function openReviewing(
         terminal.note(oneLine(`Compared with ${review.baseline.name}: ${totalsOf(review)}.`))
       try {
         rejection = findRejection(review, failOn.flat())
-        told = await write?.({ results, review, report, rejection }, signal)
+        shownBy = await write?.({ results, review, report, rejection }, signal)
       } catch (error) {
         hasFailed = true
         terminal.note(oneLine(terminal.mask(`Could not write the comment: ${messageOf(error)}`)))
@@ -131,13 +131,13 @@ export async function openReviewing(
       return !hasFailed
     },
     isRejected() {
-      if (rejection !== undefined) terminal.note(`--fail-on: ${rejection}${TOLD[told ?? 'exit']}.`)
-      return rejection !== undefined && told === undefined
+      if (rejection !== undefined) terminal.note(`--fail-on: ${rejection}${SHOWN_BY[shownBy ?? 'exit']}.`)
+      return rejection !== undefined && shownBy === undefined
     },
   }
 }
 
-const TOLD = { reviewed: ', reviewed', status: ', as the commit status says', exit: '' }
+const SHOWN_BY = { review: ', reviewed', status: ', as the commit status says', exit: '' }
 
 /** The differences that `--fail-on` names. */
 function findRejection(review: Review | undefined, words: readonly string[]): string | undefined {

@@ -48,7 +48,7 @@ async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
     )
     if (!options.allowEmpty) return options.softFail ? EXIT.done : EXIT.failed
   }
-  return uploadAll(entries, { ...call, options: { ...options, ...choice } }, terminal, signal)
+  return uploadEntries(entries, { ...call, options: { ...options, ...choice } }, terminal, signal)
 }
 
 function assertUsage(words: readonly string[], { compare, filesFrom }: Options): void {
@@ -112,7 +112,7 @@ function isPiped(): boolean {
   }
 }
 
-async function uploadAll(
+async function uploadEntries(
   entries: readonly Entry[],
   call: UploadCall,
   terminal: Terminal,
@@ -121,7 +121,7 @@ async function uploadAll(
   const { options, typed } = call
   const begun = performance.now()
   const reports = await orUsage(() => openReports(options, terminal))
-  const reviewing = await orUsage(() => openReviewing(options, terminal, signal))
+  const reviewing = await orUsage(() => loadReviewing(options, terminal, signal))
   const [only] = entries
   const progress = startProgress(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
@@ -151,15 +151,15 @@ async function uploadAll(
   sayWhatIsMissing(results, entries, call, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
   await tellDesktop(results, options, terminal)
-  const isTold = (await reviewing?.conclude(results)) ?? true
+  const isWritten = (await reviewing?.conclude(results)) ?? true
   for (const message of unwritten) terminal.note(message)
-  const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
+  const code = exitCodeOf(results) || (isWritten && unwritten.length === 0 ? EXIT.done : EXIT.failed)
   if (code !== EXIT.done && !(options.softFail && code !== EXIT.interrupted)) return code
   return reviewing?.isRejected() ? EXIT.failed : EXIT.done
 }
 
 /** Undefined if the images are neither compared nor shown in a comment. It is loaded only then. */
-async function openReviewing(
+async function loadReviewing(
   options: Options,
   terminal: Terminal,
   signal: AbortSignal,

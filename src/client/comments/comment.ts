@@ -37,8 +37,8 @@ export interface Shown {
   readonly rejection?: string | undefined
 }
 
-/** What became of the differences that `--fail-on` names: a person has reviewed them, or a commit status tells them. */
-export type Told = 'reviewed' | 'status' | undefined
+/** What shows the differences that `--fail-on` names instead of the exit code: the review of a person, or a commit status. */
+export type ShownBy = 'review' | 'status' | undefined
 
 /**
  * Finds the pull request and the token before anything is uploaded.
@@ -50,7 +50,7 @@ export async function openComment(
   { pr, commentName, commentTitle = TITLE, commentToken, status: hasStatus = false }: CommentOptions,
   job: CiJob | undefined,
   context: Context,
-): Promise<(shown: Shown, signal: AbortSignal) => Promise<Told>> {
+): Promise<(shown: Shown, signal: AbortSignal) => Promise<ShownBy>> {
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
@@ -119,7 +119,7 @@ export async function openComment(
         // Another commit may have been pushed since this run began, whose images were not compared.
         await approval.setStatus(forge, run.commit ?? pull.commit, status, signal)
       }
-      return isReviewed ? 'reviewed' : hasStatus ? 'status' : undefined
+      return isReviewed ? 'review' : hasStatus ? 'status' : undefined
     } catch (error) {
       if (!job?.isFork || !(error instanceof CommentForbidden)) throw error
       context.note(FORK_NOTE)
