@@ -4,12 +4,7 @@ import { type ReportLink, toBody } from '../../client/comments/comment-body.ts'
 import { findJob, runOf } from '../../client/comments/pull-request.ts'
 import { type Entry, entryOfBytes } from '../../client/entries.ts'
 import { showsPage } from '../../client/fetch-link.ts'
-import {
-  type EarlierImages,
-  type FindDifference,
-  type Prepared,
-  prepareReview,
-} from '../../client/reports/compare.ts'
+import { type EarlierImages, type Prepared, prepareReview } from '../../client/reports/compare.ts'
 import { findBaseline, findEarlier, toBaseline } from '../../client/reports/earlier.ts'
 import { readMasks } from '../../client/reports/masks.ts'
 import { hasTriples } from '../../client/reports/pairs.ts'
@@ -100,7 +95,7 @@ export async function openReviewing(
         const stored = baseline && (await findBaseline(baseline, uploads, hosts, context, signal))
         const earlier =
           stored || named || (hasTriples(entries) || entries.length === 0 ? NO_IMAGES : undefined)
-        const how = { findDifference, makeSmall, threshold, masks, run }
+        const how = { findDifference: comparePictures, makeSmall, threshold, masks, run }
         prepared = earlier && (await prepareReview(earlier, entries, how, context, signal))
       } catch (error) {
         // The upload tells which exit code it is.
@@ -147,5 +142,3 @@ function findRejection(review: Review | undefined, words: readonly string[]): st
 }
 
 const NO_IMAGES: EarlierImages = { images: [] }
-
-const findDifference: FindDifference = comparePictures
