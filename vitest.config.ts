@@ -16,15 +16,11 @@ const SYSTEM_ALONE = [
   'test/system/{browser,cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',
 ]
 
-const project = (name: string, include: string[], exclude: string[] = []) => ({
+/** @param isolate whether each file has a process of its own */
+const project = (name: string, include: string[], exclude: string[] = [], isolate = true) => ({
   extends: true as const,
-  test: { name, include, exclude: [...configDefaults.exclude, ...exclude] },
+  test: { name, include, isolate, exclude: [...configDefaults.exclude, ...exclude] },
 })
-/** Runs file after file in the same process. */
-const together = (name: string, include: string[], exclude: string[]) => {
-  const { extends: base, test } = project(name, include, exclude)
-  return { extends: base, test: { ...test, isolate: false } }
-}
 
 export default defineConfig({
   test: {
@@ -37,9 +33,9 @@ export default defineConfig({
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
     // docs/contributing/testing.md says what is in which tier.
     projects: [
-      together('node', ['test/**/*.test.ts'], [SYSTEM, CHAOS, ...ALONE]),
+      project('node', ['test/**/*.test.ts'], [SYSTEM, CHAOS, ...ALONE], false),
       project('node-alone', ALONE),
-      together('system', [SYSTEM], SYSTEM_ALONE),
+      project('system', [SYSTEM], SYSTEM_ALONE, false),
       project('system-alone', SYSTEM_ALONE),
       project('chaos', [CHAOS]),
     ],
