@@ -110,20 +110,15 @@ const OUTPUT_BYTES = 96 * 1024
  */
 function toOutputs(results: readonly Result[], path: string): string {
   const urls = linksOf(results)
-  const lists = {
-    urls: urls.join('\n'),
-    markdown: results
-      .flatMap(one => (one.url === undefined ? [] : [formatResultLink(one.url, one, 'markdown')]))
-      .join('\n'),
-    json: toJsonLine(results),
-  }
-  const fitting = Object.entries(lists).map(([name, text]) => [
-    name,
-    Buffer.byteLength(text) > OUTPUT_BYTES ? '' : text,
-  ])
+  const markdown = results.flatMap(one =>
+    one.url === undefined ? [] : [formatResultLink(one.url, one, 'markdown')],
+  )
+  const ifShort = (text: string) => (Buffer.byteLength(text) > OUTPUT_BYTES ? '' : text)
   const outputs = {
     url: urls[0] ?? '',
-    ...Object.fromEntries(fitting),
+    urls: ifShort(urls.join('\n')),
+    markdown: ifShort(markdown.join('\n')),
+    json: ifShort(toJsonLine(results)),
     results: path,
     stored: urls.length,
     failed: results.filter(isFailure).length,
