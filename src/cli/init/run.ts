@@ -6,7 +6,7 @@ import { coerce } from '../../config/override.ts'
 import { resolveLocalPath, userConfigFile, userDataDirectory } from '../../config/paths.ts'
 import { isFile, loadPlugins } from '../../config/plugins.ts'
 import { suggest } from '../../config/suggest.ts'
-import { systemCode } from '../../errors.ts'
+import { describeFileError, systemCode } from '../../errors.ts'
 import { makePath } from '../../files/make-path.ts'
 import { mapPaths, memberOf } from '../../options.ts'
 import type { Provider } from '../../providers/contract.ts'
@@ -119,7 +119,7 @@ async function assertCreatable(file: string): Promise<void> {
   while (!(await isThere(folder)) && dirname(folder) !== folder) folder = dirname(folder)
   await access(folder, constants.W_OK | constants.X_OK).catch(error => {
     throw new Error(
-      `Could not create ${file}: ${systemCode(error)} at ${folder}. Choose another file with --config.`,
+      `Could not create ${file} below ${folder}: ${describeFileError(error)}. Choose another file with --config.`,
     )
   })
 }
@@ -187,8 +187,10 @@ async function write(
     : toText({ ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } })
   await makePath(dirname(file), 0o700)
   const draft = `${existing?.file ?? file}.${randomBytes(4).toString('hex')}.new`
-  await writeFile(draft, text, { mode: 0o600, flag: 'wx' })
   try {
+    await writeFile(draft, text, { mode: 0o600, flag: 'wx' }).catch(error => {
+      throw new Error(`Could not write ${file}: ${describeFileError(error)}.`)
+    })
     const problems = await validateDraft(draft, terminal)
     if (problems.length > 0) return ['The configuration is not valid:', ...problems].join('\n  ')
     if (isTested && isAsked && !(await trustHostKeys(id, draft, terminal)))

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { runCli } from '../../cli/run-cli.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { mountSmall } from '../../helpers/mount-small.ts'
 import { needs } from '../../helpers/needs.ts'
 import { runBuiltOnTerminal } from '../../helpers/pty.ts'
 
@@ -31,6 +32,21 @@ describe('init --add', () => {
 })
 
 describe('init', () => {
+  it('leaves nothing where the disk is full, and says so', async context => {
+    const cwd = await makeDirectory()
+    const disk = join(cwd, 'disk')
+    await mountSmall(context, disk, '64k')
+    await writeFile(join(disk, 'filler'), Buffer.alloc(1 << 20)).catch(() => {})
+    const { code, stderr } = await runCli(['init', '--yes', '-c', 'disk/x.json', '--set', 'directory=a'], {
+      cwd,
+    })
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `Could not write ${join(disk, 'x.json')}: the disk is full.\n`,
+    })
+    expect(await readdir(disk)).toEqual(['filler'])
+  })
+
   it('asks for destination, options and clients, and keeps the other answers when one was wrong', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
