@@ -175,7 +175,7 @@ describe('upload --comment', () => {
     expect(forge.comments[0]?.body).toContain('- gone: <code>Tooltip/default.png</code>')
     const before = await runCli(['upload', '--format', 'json', 'old'], { cwd })
     await writeFile(join(cwd, 'before.json'), before.stdout)
-    const dry = await runCli(['comment', '--dry-run', '--before', 'before.json'], { cwd, input: stdout })
+    const dry = await runCli(['comment', '--dry-run', '--compare', 'before.json'], { cwd, input: stdout })
     expect(dry.stdout).toContain(said)
   })
 
@@ -329,7 +329,7 @@ describe('comment', () => {
     const before = [result('main/a.png', 'a1'), result('main/b/same.png', 'same'), result('main/c.png', 'c')]
     await writeFile(join(cwd, 'after.json'), JSON.stringify(after))
     await writeFile(join(cwd, 'before.ndjson'), before.map(one => JSON.stringify(one)).join('\n'))
-    const args = ['comment', '--before', 'before.ndjson', '--pr', pageOf(forge, 'github')]
+    const args = ['comment', '--compare', 'before.ndjson', '--pr', pageOf(forge, 'github')]
     const env = { UPLOAD_COMMENT_TOKEN: TOKEN }
     expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''
@@ -338,7 +338,7 @@ describe('comment', () => {
     const input = JSON.stringify(after)
     const said = await runBuilt(args, { cwd, env, input })
     expect(said.stderr).toContain('The comment is already up to date.')
-    const shown = await runCli(['comment', '--dry-run', '--before', 'before.ndjson', 'after.json'], { cwd })
+    const shown = await runCli(['comment', '--dry-run', '--compare', 'before.ndjson', 'after.json'], { cwd })
     expect(body.endsWith(shown.stdout)).toBe(true)
   })
 
@@ -347,7 +347,7 @@ describe('comment', () => {
     await writeFile(join(cwd, 'after.json'), '[]')
     const run = async (...args: string[]) => (await runCli(['comment', '--dry-run', ...args], { cwd })).stderr
     expect(await run('absent.json')).toBe('Could not read absent.json: no such file or folder.\n')
-    expect(await run('after.json', '--before', '.')).toBe('Could not read .: it is a directory.\n')
+    expect(await run('after.json', '--compare', '.')).toBe('Could not read .: it is a directory.\n')
   })
 
   it('shows the shards of one run as one comment', async () => {
@@ -361,7 +361,7 @@ describe('comment', () => {
       result('shots/b.png', 'b'),
       result('shots/c.png', 'c'),
     )
-    const args = ['comment', '--dry-run', '--before', 'main.json']
+    const args = ['comment', '--dry-run', '--compare', 'main.json']
     const one = await runCli([...args, '1.json'], { cwd })
     expect(one.stdout).toContain('1 changed · 1 gone · 1 the same')
     const both = await runCli([...args, '1.json', '2.json'], { cwd })
@@ -396,7 +396,7 @@ describe('comment', () => {
     const input = JSON.stringify([{ name, error: name }, ...results])
     const before = join(cwd, 'before.json')
     await writeFile(before, JSON.stringify(results.map(one => ({ ...one, sha256: 'old' }))))
-    for (const more of [[], ['--before', before]]) {
+    for (const more of [[], ['--compare', before]]) {
       const { code, stdout } = await runCli(['comment', '--dry-run', ...more], { cwd, input })
       expect(code).toBe(0)
       expect(stdout.length).toBeLessThan(65_000)
@@ -425,7 +425,7 @@ it.each([
   expect(Math.max(one?.name.length ?? 0, one?.error?.length ?? 0)).toBeLessThan(10_000)
 })
 
-describe('comment --before', () => {
+describe('comment --compare', () => {
   it('attack: a host of an image breaks off its response, so that no comment is written', async () => {
     const cwd = await makeDirectory()
     const { url, close } = await listen((_, res) => {
@@ -434,7 +434,7 @@ describe('comment --before', () => {
     onTestFinished(close)
     const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
     await writeFile(join(cwd, 'old.json'), list('old'))
-    const args = ['comment', '--dry-run', '--before', 'old.json', '--server', url]
+    const args = ['comment', '--dry-run', '--compare', 'old.json', '--server', url]
     const { code, stdout, stderr } = await runCli(args, { cwd, input: list('new') })
     expect([code, stdout]).toEqual([0, expect.stringContaining('1 changed')])
     expect(stderr).toContain('could not be read')
@@ -457,7 +457,7 @@ describe('comment --before', () => {
     const server = more[0] === 'elsewhere' ? 'http://127.0.0.1:1' : url
     const args = more.filter(one => !['elsewhere', 'broken'].includes(one))
     const { stdout, stderr } = await runCli(
-      ['comment', '--dry-run', '--before', 'old.json', '--server', server, ...args],
+      ['comment', '--dry-run', '--compare', 'old.json', '--server', server, ...args],
       { cwd, input: list('new') },
     )
     expect(stdout).toContain(totals)

@@ -30,11 +30,11 @@ export const commentFlags = {
 } as const satisfies Flags
 
 export const flags = {
-  before: {
+  compare: {
     about: 'output file of an earlier upload; images of the same path are compared and shown side by side',
     value: { ...file, shown: 'results' },
   },
-  threshold: { ...threshold, needs: 'before' },
+  threshold: { ...threshold, needs: 'compare' },
   server: { about: 'upload server that has the images, if its IP address is private', value: serverUrl },
   dryRun: { about: 'print the comment instead of posting it' },
   ...commentFlags,
@@ -54,7 +54,7 @@ export const comment = defineCommand({
     ['upload-server upload shots/ --format json > shots.json'],
     ['upload-server comment shots.json', 'in CI, on the pull request of the job'],
     ['upload-server comment shard-*.json', 'one comment for the shards of a test run'],
-    ['upload-server comment shots.json --before main.json --pr https://github.com/me/app/pull/7'],
+    ['upload-server comment shots.json --compare main.json --pr https://github.com/me/app/pull/7'],
   ],
   notes: `Supports GitHub, GitLab, Gitea and Forgejo. Parallel jobs write separate comments. If the job does not belong to a pull
 request, no comment is written and the exit code is 0.`,

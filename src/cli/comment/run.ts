@@ -14,7 +14,7 @@ import type { flags } from './index.ts'
 
 /** `upload-server comment [RESULTS]`: writes or prints the comment. */
 export async function run(
-  { words, options: { before, dryRun, threshold = 0, server, ...options } }: Call<typeof flags>,
+  { words, options: { compare, dryRun, threshold = 0, server, ...options } }: Call<typeof flags>,
   terminal: Terminal,
 ): Promise<number> {
   const signal = terminal.untilInterrupted()
@@ -26,10 +26,10 @@ export async function run(
   const results = lists.flat()
   const hosts = server === undefined ? [] : [new URL(server).host]
   const review =
-    before === undefined
+    compare === undefined
       ? undefined
       : await comparePixels(
-          reviewResults(before, await readResults(before, terminal), results),
+          reviewResults(compare, await readResults(compare, terminal), results),
           { findDifference: comparePictures, threshold, fetch: createFetch(terminal, hosts) },
           terminal,
           signal,
