@@ -98,11 +98,15 @@ export function createUploadsHere(
       await uploader.upload(request)
       await settleAll()
     } catch (error) {
-      if (error instanceof FinalizationPending)
-        return settleAll({
-          error: sayUnfinished(mask(error.problem)),
-          finalizationId: error.finalizationId,
-        })
+      if (error instanceof FinalizationPending) {
+        const { finalizationId, problem } = error
+        await settleAll({ error: sayUnfinished(mask(problem)), finalizationId })
+        if (looks.length > 0) return
+        // The history could not be saved, so there is no outcome. The same files can be uploaded again.
+        for (const [index, { name }] of places)
+          emit({ index, name, error: mask(problem), code: 'database_unavailable' })
+        return
+      }
       if (!signal.aborted) throw error
       await settleAll()
     }

@@ -400,6 +400,19 @@ describe('what upload cannot store', () => {
     expect(stderr).toContain('limits.fileSizes: is not an option. Did you mean "fileSize"?')
   })
 
+  it('is a file whose history can not be saved, because the disk is full: it said "interrupted" and nothing else', async () => {
+    const cwd = await makePlace({ database: { path: 'store.db' } })
+    expect(await upload(['a.txt'], cwd)).toMatchObject({ code: 0 })
+    const database = openSqlite(join(cwd, 'store.db'))
+    onTestFinished(() => database.close())
+    database.exec("create trigger full before insert on files begin select raise(abort, 'disk is full'); end")
+    const { code, stdout, stderr } = await upload(['b.txt'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^b\.txt: Could not save the history: disk is full/)
+    database.exec('drop trigger full')
+    expect(await upload(['b.txt'], cwd)).toMatchObject({ code: 0 })
+  })
+
   it('is everything when the folder cannot be written, and no secret is shown', async () => {
     const cwd = await makePlace({ server: { key: 'hunter2-one' } })
     await writeFile(join(cwd, 'one'), 'a file in the place of the folder')
