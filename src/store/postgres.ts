@@ -11,7 +11,7 @@ import {
   storeUnavailable,
 } from './database.ts'
 import { SCHEMA } from './schema.ts'
-import { type Db, Raw, sql } from './sql.ts'
+import { type Db, Raw, type Sql, sql, type Value } from './sql.ts'
 
 /** More would only queue inside PostgreSQL. */
 const CONNECTIONS = 10
@@ -134,22 +134,11 @@ const FOR_UPDATE = new Raw(' for update')
 const FOR_UPDATE_SKIP_LOCKED = new Raw(' for update skip locked')
 
 function createDb(client: PoolClient): Db {
-  const all = async <R>({ text, values }: { text: string; values: readonly unknown[] }): Promise<R[]> =>
-    (
-      await client.query(
-        text,
-        values.map(value => value ?? null),
-      )
-    ).rows
+  const query = ({ text, values }: Sql) => client.query(text, values.map(toParameter))
+  const all = async <R>(statement: Sql): Promise<R[]> => (await query(statement)).rows
   return {
     all,
-    run: async ({ text, values }) =>
-      (
-        await client.query(
-          text,
-          values.map(value => value ?? null),
-        )
-      ).rowCount ?? 0,
+    run: async statement => (await query(statement)).rowCount ?? 0,
     async now() {
       const [row] = await all<{ ms: number }>(sql`select ${TIME} as ms`)
       return row?.ms ?? 0
@@ -159,6 +148,10 @@ function createDb(client: PoolClient): Db {
     forUpdateSkipLocked: FOR_UPDATE_SKIP_LOCKED,
   }
 }
+
+/** PostgreSQL accepts no NUL in a text. Clients can send one in the name of a file. */
+const toParameter = (value: Value) =>
+  typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : (value ?? null)
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout'

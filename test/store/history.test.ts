@@ -19,6 +19,12 @@ describe.each(databaseEngines())('the history in %s', (_name, make) => {
   const find = async (database: Database, filter: Partial<HistoryFilter> = {}) =>
     (await database.read(db => findFiles(db, { limit: 99, ...filter }))).map(({ origin }) => origin)
 
+  it('attack: a file is called with a NUL, so that its upload can not be saved and keeps its object', async context => {
+    const database = await setUp(context, { origin: 'a\0b.png', key: 'k.png' })
+    expect(await find(database)).toHaveLength(1)
+    expect(await find(database, { text: 'a\0b' })).toEqual(await find(database))
+  })
+
   it.for<[filter: Partial<HistoryFilter>, expected: string[]]>([
     [{}, ['b', 'c', 'a.cat']],
     [{ limit: 2 }, ['b', 'c']],
