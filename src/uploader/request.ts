@@ -24,9 +24,9 @@ export interface UploadRequest {
   onOutcome?(outcome: Outcome): void
 }
 
-/** Where payloads for a destination are spooled. */
-export function spoolFor({ target }: Destination, { spool }: { readonly spool: Spool }): Spool {
-  return target.spool ?? spool
+/** Where payloads for a destination are spooled: not there if it has a fallback, because its disk may have failed. */
+export function spoolFor({ target, fallback }: Destination, { spool }: { readonly spool: Spool }): Spool {
+  return fallback === undefined ? (target.spool ?? spool) : spool
 }
 
 /** Disposes of the payloads of form inputs. */

@@ -36,12 +36,16 @@ describe('a fallback', () => {
     expect(await storedIn(app)).toEqual(['main'])
   })
 
-  it('takes the file when the destination fails, and the answer names it', async () => {
+  // A large one is written to a disk before it is stored: that was the disk of the broken destination.
+  it.each([
+    ['a small', 'one'],
+    ['a large', 'one'.repeat(3_000_000)],
+  ])('takes %s file when the destination fails, and the answer names it', async (_, content) => {
     const app = await start({ broken: { fallback: 'local/other' } })
-    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': 'one' })
+    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': content })
     expect(answer).toMatchObject({ status: 200, success: true, items: [{ destination: 'local/other' }] })
     expect(answer.result[0]).toContain('/files/other/')
-    expect((await download(answer.result[0]!)).toString()).toBe('one')
+    expect((await download(answer.result[0]!)).equals(Buffer.from(content))).toBe(true)
     expect(app.rawLog()).toContain('its fallback local/other is used')
   })
 
