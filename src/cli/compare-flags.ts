@@ -48,45 +48,45 @@ export const compareFlags = {
     about:
       'compare the images with earlier ones: a folder, or a list of "upload --format json" in a file or at a URL',
     value: { ...file, shown: 'earlier' },
-    isRepeated: false,
+    isForAllFiles: true,
   },
   baseline: {
     about:
       'compare the images with those that the default branch has stored under this name at the same destination',
     value: baselineName,
     excludes: ['compare'],
-    isRepeated: false,
+    isForAllFiles: true,
   },
   updateBaseline: {
     about:
       'when to store the images as the baseline: auto (default: in jobs of the default branch), always or never',
     value: { shown: 'when', choices: ['auto', 'always', 'never'] },
     needs: 'baseline',
-    isRepeated: false,
+    isForAllFiles: true,
   },
   threshold: {
     ...threshold,
     findFault: needsEarlier('--threshold'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   masks: {
     about:
       'do not compare the parts of images that this JSON file names by path: x, y, width and height in pixels',
     value: file,
     findFault: needsEarlier('--masks'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   report: {
     about:
       'also write a page with all images to this file, such as report.html, and upload it; the comment links it',
     value: file,
-    isRepeated: false,
+    isForAllFiles: true,
   },
   failOn: {
     about: 'exit with 1 if images are changed, new, gone or renamed, such as changed,gone',
     value: differences,
     findFault: needsEarlier('--fail-on'),
     isRepeatable: true,
-    isRepeated: false,
+    isForAllFiles: true,
   },
 } as const satisfies Flags

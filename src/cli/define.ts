@@ -46,8 +46,8 @@ export interface Flag {
   readonly findFault?: (options: Readonly<Record<string, unknown>>) => string | undefined
   /** Whether the value is never printed. */
   readonly isSecret?: true
-  /** False: the line that repeats the failed part of a command omits this flag, because it is about all of the command. */
-  readonly isRepeated?: false
+  /** Whether it is about all files of the command. The line that repeats the failed ones omits it. */
+  readonly isForAllFiles?: true
 }
 
 export type Flags = Readonly<Record<string, Flag>>

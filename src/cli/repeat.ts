@@ -20,7 +20,7 @@ export function lineFor(
 ): string {
   const parts = typed.flatMap(([key, text]) => {
     const flag = flags[key]
-    if (!flag || flag.isRepeated === false) return []
+    if (!flag || flag.isForAllFiles) return []
     if (text === undefined) return [spell(key, flag)]
     if (flag.isSecret) return [spell(key, flag), flag.value?.shown.toUpperCase() ?? '']
     return [spell(key, flag), quote(flag.value === serverUrl ? withoutSecrets(text) : text, platform)]

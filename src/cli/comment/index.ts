@@ -7,25 +7,25 @@ export const commentFlags = {
   pr: {
     about: 'URL of the pull request (default: the one of the CI job)',
     value: text('url'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   commentName: {
     about:
       'name that identifies the comment, so that each job updates its own (default: the name of the CI job)',
     value: text('name'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   commentTitle: {
     about: 'heading of the comment (default: Pictures)',
     value: text('title'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   commentToken: {
     about: 'API token of the Git host (default: the token of the CI job)',
     value: text('token'),
     env: 'UPLOAD_COMMENT_TOKEN',
     isSecret: true,
-    isRepeated: false,
+    isForAllFiles: true,
   },
 } as const satisfies Flags
 

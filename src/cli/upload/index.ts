@@ -33,7 +33,7 @@ const fileFlags = {
       'also upload the files named in this file, or in standard input (-), separated by line breaks or NUL',
     value: file,
     isOnce: true,
-    isRepeated: false,
+    isForAllFiles: true,
   },
   allowEmpty: { about: 'exit with 0 if there is nothing to upload' },
 } as const satisfies Flags
@@ -58,22 +58,22 @@ const reportFlags = {
   gitlabDotenv: {
     about: 'write UPLOAD_URL, UPLOAD_URL_1…, UPLOAD_STORED and UPLOAD_FAILED for GitLab',
     value: file,
-    isRepeated: false,
+    isForAllFiles: true,
   },
-  junit: { about: 'write a JUnit report with one test case per file', value: file, isRepeated: false },
+  junit: { about: 'write a JUnit report with one test case per file', value: file, isForAllFiles: true },
 } as const satisfies Flags
 
 const pullRequestFlags = {
   comment: {
     about: 'create or update a comment on the pull request that shows the images',
-    isRepeated: false,
+    isForAllFiles: true,
   },
   ...compareFlags,
   status: {
     about: 'set a commit status for the differences that --fail-on names, instead of exit code 1',
     needs: 'failOn',
     findFault: ({ comment }) => (comment ? undefined : '--status requires --comment.'),
-    isRepeated: false,
+    isForAllFiles: true,
   },
   ...commentFlags,
 } as const satisfies Flags
