@@ -215,7 +215,7 @@ function rowsOf({ properties = {}, required = [] }, path) {
   return Object.entries(properties).flatMap(([name, member]) => {
     const full = path ? `${path}.${name}` : name
     const row = (value, meaning) => ({ path: full, text: `| \`${full}\` | ${value} | ${meaning} |` })
-    if (full === 'images' && !('keyTemplate' in properties && 'server' in properties))
+    if (full === 'images' && !('server' in properties))
       return [row('object', `${meaningOf(member)} [Options](#images)`)]
     if (LIKE_KEYS.includes(path) && OF_CLIENTS.includes(name))
       return name === OF_CLIENTS[0]
