@@ -532,6 +532,18 @@ describe('upload --report', () => {
     expect(forge.comments[0]?.body.match(/src="[^"]+\/small-\w+-wide-\w+\.webp"/g)).toHaveLength(3)
   })
 
+  it('shows neither the password nor the signature of a URL that it was compared with', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const { url, close } = await listen((_, res) => res.end('[]'))
+    onTestFinished(close)
+    const compared = `${url.replace('//', '//me:s3cr3t@')}/list.json?signature=s3cr3t`
+    const args = ['upload', '--comment', '--compare', compared, '--report', 'report.html', 'shots']
+    const { stderr } = await runCli(args, { cwd, env: actions(forge) })
+    const page = await readFile(join(cwd, 'report.html'), 'utf8')
+    expect(page).toContain(`compared with ${url}/list.json`)
+    expect(page + stderr + forge.comments[0]?.body).not.toContain('s3cr3t')
+  })
+
   it('without a comparison, has all images; without sharp, the comment shows them in full size', async () => {
     const [cwd, forge] = [await prepareWide(), await startForge()]
     const hook = new URL('../fixtures/without.mjs', import.meta.url)

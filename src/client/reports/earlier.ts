@@ -26,10 +26,11 @@ export async function findEarlier(
   context: Pick<Context, 'cwd' | 'platform' | 'env' | 'stdin' | 'note'>,
   signal: AbortSignal,
 ): Promise<EarlierImages> {
-  const fail = (reason: string) => new Error(`--compare ${name}: ${reason.replace(/\.$/, '')}.`)
+  const shown = showName(name)
+  const fail = (reason: string) => new Error(`--compare ${shown}: ${reason.replace(/\.$/, '')}.`)
   const none = (reason: string): EarlierImages => {
-    context.note(oneLine(`--compare ${name}: ${reason}. All images count as new.`))
-    return { name, images: [] }
+    context.note(oneLine(`--compare ${shown}: ${reason}. All images count as new.`))
+    return { name: shown, images: [] }
   }
   if (isWebAddress(name)) {
     const fetch = createFetch(context, [...hosts, new URL(name).host])
@@ -37,7 +38,7 @@ export async function findEarlier(
       throw fail(messageOf(error))
     })
     if (bytes === undefined) return none('the file does not exist')
-    return toEarlier(name, parseImages(decodeText(bytes), oneLine(name)), fetch)
+    return toEarlier(shown, parseImages(decodeText(bytes), oneLine(shown)), fetch)
   }
   const status = await stat(resolve(context.cwd, name)).catch(() => undefined)
   if (status?.isFile()) return toEarlier(name, await readImages(name, context), createFetch(context, hosts))
@@ -53,6 +54,13 @@ export async function findEarlier(
     read: (mostBytes: number) => readEntry(entry, mostBytes),
   }))
   return { name, images }
+}
+
+/** The report may be public, and a URL may contain a password or a signature. */
+function showName(name: string): string {
+  if (!isWebAddress(name)) return name
+  const { origin, pathname } = new URL(name)
+  return origin + pathname
 }
 
 /** The images of a list. Only those that have changed are fetched. */
