@@ -44,9 +44,12 @@ export async function findKnown(
   return found
 }
 
-/** The latest list of images (`REVIEW_SUFFIX`) of this name that a client has stored at a destination. */
+/**
+ * The latest list of images (`REVIEW_SUFFIX`) of this name that a client has stored at a destination. The condition is that of the
+ * index: longer names are not found.
+ */
 export async function findReview(db: Db, place: KnownPlace, name: string): Promise<KnownObject | undefined> {
-  const condition = sql`files.origin = ${name} and files.origin like '%.review.json'`
+  const condition = sql`files.origin = ${name} and files.origin like '%.review.json' and length(files.origin) < 200`
   const [latest] = await find(db, place, condition, 1)
   return latest
 }

@@ -40,7 +40,8 @@ export const SCHEMA: readonly string[] = [
   'create index if not exists files_caller on files (caller, upload)',
   'create index if not exists files_object on files (object, upload)',
   'create index if not exists files_sha256 on files (sha256, upload)',
-  "create index if not exists files_reviews on files (caller, origin, upload) where origin like '%.review.json'",
+  // PostgreSQL accepts no entry of an index above 2704 bytes.
+  "create index if not exists files_reviews on files (caller, origin, upload) where origin like '%.review.json' and length(origin) < 200",
   `create table if not exists quotas (
     client text not null, window_ms bigint not null, starts_at bigint not null, files bigint not null, bytes bigint not null,
     primary key (client, window_ms, starts_at))`,
