@@ -35,9 +35,6 @@ interface UploadKey extends Permissions {
   readonly expires?: number | undefined
 }
 
-/** The window of `auth.maxFailures`, from the first wrong upload key on. */
-const FAILURE_WINDOW_MS = 60_000
-
 export interface AccessSettings extends LoopbackRules {
   /** A reverse proxy that says who sends a request. */
   readonly reverseProxy?: ProxyAuth | undefined
@@ -180,7 +177,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     const isGenuine = (value: string) =>
       shown?.genuine.has(value) || expired.some(({ key }) => isReadingOf(value, key))
     const wrongKey = shown?.hasForged || sent.some(value => !isGenuine(value))
-    if (wrongKey) failures.count(clientAddress, FAILURE_WINDOW_MS)
+    if (wrongKey) failures.count(clientAddress)
     if (anonymous !== undefined && !isFromProxy) return anonymous
     if (shown?.failure) throw shown.failure
     const isNameless = isFromProxy && user === undefined

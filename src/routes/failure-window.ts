@@ -2,12 +2,13 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 const MAX_ADDRESSES = 10_000
+/** Length of the window that the first failure opens. */
+const WINDOW_MS = 60_000
 
 export interface FailureWindow {
   /** Whole seconds until an IP address may try again, or 0 if it may now. `maxFailures` 0 disables the limit. */
   waitS(address: string, maxFailures: number): number
-  /** @param windowMs length of the window that the first failure opens, in milliseconds */
-  count(address: string, windowMs: number): void
+  count(address: string): void
 }
 
 /**
@@ -23,11 +24,11 @@ export function createFailureWindow(now: () => number): FailureWindow {
     return window !== undefined && window.endsAt > now() ? window : undefined
   }
 
-  function openWindow(address: string, windowMs: number) {
+  function openWindow(address: string) {
     windows.delete(address)
     const [oldest] = windows.keys()
     if (oldest !== undefined && windows.size >= MAX_ADDRESSES) windows.delete(oldest)
-    windows.set(address, { failures: 1, endsAt: now() + windowMs })
+    windows.set(address, { failures: 1, endsAt: now() + WINDOW_MS })
   }
 
   return {
@@ -36,10 +37,10 @@ export function createFailureWindow(now: () => number): FailureWindow {
       if (window === undefined || window.failures < maxFailures) return 0
       return Math.ceil((window.endsAt - now()) / 1000)
     },
-    count(address, windowMs) {
+    count(address) {
       const group = groupAddress(address)
       const window = currentWindow(group)
-      if (window === undefined) openWindow(group, windowMs)
+      if (window === undefined) openWindow(group)
       else window.failures++
     },
   }

@@ -8,7 +8,7 @@ function startWindow(maxFailures: number) {
   const clock = { ms: 1_000_000 }
   const window = createFailureWindow(() => clock.ms)
   const fail = (address: string, times = 1) => {
-    for (let i = 0; i < times; i++) window.count(address, MINUTE)
+    for (let i = 0; i < times; i++) window.count(address)
   }
   return { clock, waitS: (address: string) => window.waitS(address, maxFailures), fail }
 }
