@@ -35,14 +35,14 @@ export async function importPicGo(old: Json): Promise<Import> {
   const urlRewrite = readRewriteRules(old, notes)
   const providers: Record<string, Json> = {}
   for (const [type, saved] of Object.entries(membersOf(config['providers']))) {
-    const provider = await loadProvider(type)
+    const { picgo } = (await loadProvider(type)) ?? {}
+    if (!picgo) throw new Error(`The provider "${type}" reads no options of PicGo.`)
     const read: Json = {}
     for (const [name, options] of Object.entries(membersOf(saved))) {
       const { keyTemplate, images, mirrors, ...theirs } = membersOf(options)
-      const translated = provider?.picgo ? readPicGo(theirs, provider.picgo) : { options: theirs, notes: [] }
+      const translated = readPicGo(theirs, picgo)
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
-      const renaming = keyTemplate ?? (provider?.picgo && config['keyTemplate'])
-      const own = withName(translated.options, renaming, config['keyTemplate'])
+      const own = withName(translated.options, keyTemplate ?? config['keyTemplate'])
       read[name] = compact({ ...own, images, mirrors, urlRewrite })
     }
     providers[type] = read
@@ -68,13 +68,10 @@ export function noteNames(destinations: readonly { id: string; keyTemplate: unkn
 /**
  * Combines the folder of a destination with the name that PicGo's renaming makes. In PicGo and PicList, a new file replaces
  * an existing one of the same name.
- *
- * @param general template of all destinations
  */
-function withName(options: Json, renaming: unknown, general: unknown): Json {
+function withName(options: Json, renaming: unknown): Json {
   const keyTemplate = combine(options['keyTemplate'], renaming)
-  const used = keyTemplate ?? general
-  const isReplacing = typeof used === 'string' && !tellsApart(used)
+  const isReplacing = typeof keyTemplate === 'string' && !tellsApart(keyTemplate)
   return { ...options, ...(isReplacing && { onConflict: 'replace' }), keyTemplate }
 }
 

@@ -722,7 +722,9 @@ describe('a PicGo or PicList file', () => {
     const problems = await problemsOf({
       picBed: { uploader: 'local', local: { customUrl: 'https://img.example' } },
     })
-    expect(problems).toContain('"picBed.local.path" is not set, so the destination was skipped.')
+    expect(problems).toContain(
+      '"picBed.local" is the uploader in use, but it is not valid here: "directory" is missing. It must be a string.',
+    )
     expect(problems.join('\n')).not.toMatch(/default:|Available:/)
   })
 

@@ -311,38 +311,6 @@ describe('uploaders', () => {
     expect(config).toEqual({ default: `${provider}/Mine`, providers: { [provider]: { Mine: options } } })
     expect(notes).toEqual([])
   })
-
-  it.each([
-    ['https://img.example.com', undefined, 'https://img.example.com'],
-    ['https://img.example.com/', '', 'https://img.example.com'],
-    [' https://img.example.com/a/ ', '/', 'https://img.example.com/a'],
-    ['https://img.example.com', 'b/c', 'https://img.example.com/b/c'],
-    ['http://192.0.2.7:8080', '//b///c//', 'http://192.0.2.7:8080/b/c'],
-    ['https://img.example.com', '图\\a b#?', 'https://img.example.com/%E5%9B%BE/a%20b%23%3F'],
-  ])('local: customUrl %j and webPath %j give %s', (customUrl, webPath, urlPrefix) => {
-    const { config, notes } = translatePicGo({
-      picBed: { uploader: 'local', local: { path: '/srv/pictures', customUrl, webPath } },
-    })
-    expect(config.providers).toEqual({ local: { Default: { directory: '/srv/pictures', urlPrefix } } })
-    expect(notes).toEqual([])
-  })
-
-  it.each([
-    undefined,
-    '',
-    null,
-    5,
-    'img.example.com',
-    'ftp://img.example.com',
-    'https://',
-    'https://img.example.com/?q=',
-  ])('local: without a web address (%j) this server hands the files out', customUrl => {
-    const { config, notes } = translatePicGo({
-      picBed: { uploader: 'local', local: { path: '/srv/pictures', customUrl, webPath: 'x' } },
-    })
-    expect(config.providers).toEqual({ local: { Default: { directory: '/srv/pictures', serve: true } } })
-    expect(notes).toEqual([expect.stringMatching(/^"picBed\.local\.customUrl" is not a URL/)])
-  })
 })
 
 describe('names of files', () => {

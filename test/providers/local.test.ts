@@ -29,6 +29,7 @@ import { explained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { splitKey } from '../../src/providers/local/key-path.ts'
 import { failureOf } from '../helpers/failure-of.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
 import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../helpers/open-local.ts'
 import { bytesOf, type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 
@@ -132,6 +133,32 @@ describe('options of local', () => {
     const { target } = await openFresh({ serve: false, urlPrefix: 'https://img.example.com/x' })
     expect(target.locate).toBeUndefined()
   })
+})
+
+describe("PicList's options of local", () => {
+  it.each([
+    ['https://img.example.com', undefined, 'https://img.example.com'],
+    ['https://img.example.com/', '', 'https://img.example.com'],
+    [' https://img.example.com/a/ ', '/', 'https://img.example.com/a'],
+    ['https://img.example.com', 'b/c', 'https://img.example.com/b/c'],
+    ['http://192.0.2.7:8080', '//b///c//', 'http://192.0.2.7:8080/b/c'],
+    ['https://img.example.com', '图\\a b#?', 'https://img.example.com/%E5%9B%BE/a%20b%23%3F'],
+  ])('customUrl %j and webPath %j give %s', (customUrl, webPath, urlPrefix) => {
+    const { options, notes } = fromPicGo(local, { path: '/srv/pictures', customUrl, webPath })
+    expect(options).toMatchObject({ directory: '/srv/pictures', urlPrefix })
+    expect(options).not.toHaveProperty('serve')
+    expect(notes).toEqual([])
+  })
+
+  it.each([undefined, '', null, 'ftp://img.example.com', 'https://', 'https://img.example.com/?q='])(
+    'without a web address (%j), this server serves the files',
+    customUrl => {
+      const { options, notes } = fromPicGo(local, { path: '/srv/pictures', customUrl, webPath: 'x' })
+      expect(options).toMatchObject({ directory: '/srv/pictures', serve: true })
+      expect(options).not.toHaveProperty('urlPrefix')
+      expect(notes.at(-1)).toMatch(/^This server serves the files/)
+    },
+  )
 })
 
 describe('keys that local refuses', () => {

@@ -1,7 +1,5 @@
 import { isRecord, type Json } from '../../members.ts'
 import { canonicalType } from '../../providers/registry.ts'
-import { joinFolder, splitPath } from '../../providers/shared/picgo-options.ts'
-import { withoutSlash } from '../../providers/shared/public-url.ts'
 import { compact, type Old, type OnNote, textOf } from './old.ts'
 import type { Pictures } from './pictures.ts'
 import { readItem, readSaved, type Saved } from './saved.ts'
@@ -68,13 +66,15 @@ export function translateDestinations(
 
   /** @returns the id of the destination; undefined, with a note, if none of its options is set */
   function add(type: string, one: Saved): string | undefined {
-    const options = translateOptions(type, one, note)
-    if (options === undefined) return undefined
+    if (!isFilled(one)) {
+      note(one.path, 'was skipped: none of its options is set')
+      return undefined
+    }
     const provider = canonicalType(type)
     const name = reserve(provider, one.name)
     if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
-    all.get(provider)?.set(name, compact({ ...options, keyTemplate, images: pictures.own(type, one.id) }))
+    all.get(provider)?.set(name, compact({ ...one.options, keyTemplate, images: pictures.own(type, one.id) }))
     const id = `${provider}/${name}`
     found(id, one.path)
     if (one.id !== undefined) ids.set(`${type}/${one.id}`, id)
@@ -172,27 +172,10 @@ function readMirror(
   return mirror
 }
 
-function translateOptions(type: string, { options, path }: Saved, note: OnNote): Json | undefined {
-  const isFilled = Object.values(options).some(
+function isFilled({ options }: Saved): boolean {
+  return Object.values(options).some(
     value => textOf(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
   )
-  if (isFilled) return type === 'local' ? translateLocal(options, path, note) : options
-  note(path, 'was skipped: none of its options is set')
-  return undefined
-}
-
-/** Converts PicList's `local` uploader; undefined, with a note, if it has no directory. */
-function translateLocal(options: Json, path: string, note: OnNote): Json | undefined {
-  const directory = textOf(options.path)
-  if (directory === undefined) {
-    note(`${path}.path`, 'is not set, so the destination was skipped')
-    return undefined
-  }
-  const customUrl = textOf(options.customUrl)
-  if (customUrl !== undefined && /^https?:\/\/[^?#]+$/i.test(customUrl) && URL.canParse(customUrl))
-    return { directory, urlPrefix: joinFolder(withoutSlash(customUrl), splitPath(textOf(options.webPath))) }
-  note(`${path}.customUrl`, 'is not a URL, so this server serves the files under "/files/"')
-  return { directory, serve: true }
 }
 
 function noteDefault(

@@ -13,7 +13,7 @@ import { Problem } from '../../problem.ts'
 import { defineProvider, type OpenTarget, type ProviderDeps } from '../contract.ts'
 import { checkKey } from '../shared/check-key.ts'
 import { explain } from '../shared/explain.ts'
-import { HASHED_NAME } from '../shared/picgo-options.ts'
+import { HASHED_NAME, joinFolder } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { fileMode, folderMode, modeOf } from '../shared/remote-path.ts'
 import { explained } from './explain.ts'
@@ -79,8 +79,17 @@ export const local = defineProvider({
       ? undefined
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
   open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
-  // PicList stores files directly in its folder, without folders by date.
-  picgo: ({ all }) => ({ ...all, keyTemplate: HASHED_NAME }),
+  picgo(old) {
+    const site = old.url('customUrl')
+    if (site === undefined)
+      old.note('This server serves the files under "/files/", because no "customUrl" was imported.')
+    return {
+      directory: old.text('path'),
+      ...(site === undefined ? { serve: true } : { urlPrefix: joinFolder(site, old.folder('webPath')) }),
+      // PicList stores files directly in its folder, without folders by date.
+      keyTemplate: HASHED_NAME,
+    }
+  },
 })
 
 /** Returns `place` by the real path of the folder, which need not exist. */

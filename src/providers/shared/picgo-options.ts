@@ -32,7 +32,7 @@ export interface PicGoOptions {
   note(sentence: string): void
 }
 
-/** Runs `read`, and collects its notes. Options that it sets to undefined are omitted. */
+/** Runs `read`, and collects its notes. */
 export function readPicGo(
   all: Readonly<Record<string, unknown>>,
   read: (old: PicGoOptions) => Record<string, unknown>,
@@ -41,7 +41,7 @@ export function readPicGo(
   const note = (sentence: string) => void notes.push(sentence)
   const find = (name: string) => (Object.hasOwn(all, name) ? all[name] : undefined)
   const text = (name: string) => textOf(find(name))
-  const translated = read({
+  const options = read({
     all,
     text,
     note,
@@ -51,9 +51,9 @@ export function readPicGo(
     url(name) {
       const address = text(name)
       if (address === undefined) return undefined
-      const hasScheme = /^https?:\/\//i.test(address)
+      const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(address)
       const url = withoutSlash(hasScheme ? address : `https://${address}`)
-      if (!URL.canParse(url) || /[?#]/.test(url)) {
+      if (!/^https?:\/\/[^?#]+$/i.test(url) || !URL.canParse(url)) {
         note(
           `"${name}" was not imported: it is not an http or https URL that object keys can be appended to.`,
         )
@@ -76,8 +76,7 @@ export function readPicGo(
       return HASHED_NAME
     },
   })
-  const entries = Object.entries(translated).filter(([, value]) => value !== undefined)
-  return { options: Object.fromEntries(entries), notes }
+  return { options, notes }
 }
 
 /** Returns a string or a number as trimmed text. Undefined if it is empty. */
@@ -101,7 +100,7 @@ export function joinFolder(base: string | undefined, folder: readonly string[]):
 }
 
 /** Splits a path at slashes of either kind. */
-export function splitPath(path = ''): string[] {
+function splitPath(path = ''): string[] {
   return path
     .toWellFormed()
     .split(/[\\/]+/)
