@@ -1,16 +1,17 @@
+import type * as z from '../../packages/zod.ts'
 import { HASHED_NAME, joinFolder, type PicGoOptions } from '../shared/picgo-options.ts'
+import { fileMode, folderMode } from '../shared/remote-path.ts'
 
 /**
  * Translates PicList's options for SFTP (`sftpplist`). URLs are built as in PicList: `customUrl` or else the host, and the
  * folder of the website or else the folder on the server.
  */
 export function picgo(old: PicGoOptions): Record<string, unknown> {
-  const modeOf = (name: string): string | undefined => {
+  const readMode = (name: string, schema: z.ZodType): string | undefined => {
     const mode = old.text(name)
-    if (mode === undefined || /^0?[67][0-7]{2}$/.test(mode)) return mode
-    old.note(
-      `"${name}" was not imported: "${mode}" is not an octal mode with read and write permission for the owner.`,
-    )
+    const { error } = schema.optional().safeParse(mode)
+    if (!error) return mode
+    old.note(`"${name}" was not imported: it ${error.issues[0]?.message}.`)
     return undefined
   }
   const [host, port, privateKeyFile] = [old.text('host'), Number(old.text('port')), old.text('privateKey')]
@@ -33,8 +34,8 @@ export function picgo(old: PicGoOptions): Record<string, unknown> {
       : { privateKeyFile, passphrase: old.text('passphrase') }),
     directory: `/${folder.join('/')}`,
     urlPrefix: joinFolder(site, webFolder.length > 0 ? webFolder : folder),
-    fileMode: modeOf('fileMode'),
-    directoryMode: modeOf('dirMode'),
+    fileMode: readMode('fileMode', fileMode()),
+    directoryMode: readMode('dirMode', folderMode()),
     keyTemplate: HASHED_NAME,
   }
 }

@@ -156,6 +156,7 @@ describe('options of PicList for sftp', () => {
     ['a key, which wins', { privateKey: '~/.ssh/id' }, { password: undefined }, undefined],
     ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was not imported'],
     ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was not imported'],
+    ['a mode of files', { dirMode: '0664' }, { directoryMode: undefined }, '"dirMode" was not imported'],
   ])('with %s', (_, more, expected, note) => {
     const { options, notes } = fromPicGo(sftp, { ...saved, ...more })
     for (const [name, value] of Object.entries(expected)) expect(options[name]).toEqual(value)
