@@ -42,7 +42,7 @@ export function createHistoryRoute(
       )
     const query = parametersOf(req.url)
     const caller = await admitSameSite(req, res, query, access)
-    if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
+    await announceQuotas(res, caller, uploader)
     if (!isKnown(caller))
       throw new UploadError(
         'unauthorized',

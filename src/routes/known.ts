@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
-import { isObject } from '../members.ts'
+import { isObject, membersOf } from '../members.ts'
 import { baseName, REVIEW_SUFFIX } from '../payload/file-name.ts'
 import { idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
@@ -52,7 +52,7 @@ export function createKnownRoute(
         ...{ destination, files, options, caller, requestId: req.id },
         ...{ baseUrl: baseOf(req), signal: abortWhenGone(res) },
       })
-      if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
+      await announceQuotas(res, caller, uploader)
       addToLog(res, { inputs: files.length, known: links.filter(Boolean).length })
       res.json({ success: true, files: links.map(url => (url === undefined ? { send: true } : { url })) })
     } catch (error) {
@@ -72,7 +72,7 @@ function readFiles(body: unknown): AskedFile[] {
     )
   if (files.length > MOST_FILES) throw tooMany()
   return files.map((file: unknown, index) => {
-    const { name, sha256, size } = isObject(file) ? file : {}
+    const { name, sha256, size } = membersOf(file)
     if (typeof name !== 'string' || name === '') throw invalid(`"files[${index}].name" must be a file name.`)
     if (sha256 === undefined && size === undefined && name.endsWith(REVIEW_SUFFIX))
       return { name: baseName(name) }

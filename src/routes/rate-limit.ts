@@ -1,6 +1,7 @@
 import type { Response } from 'express'
-import type { QuotaRule, QuotaWindow } from '../store/contract.ts'
+import type { QuotaWindow } from '../store/contract.ts'
 import type { Uploader } from '../uploader/index.ts'
+import type { Caller } from '../uploader/input.ts'
 
 /**
  * Tells a client with quotas how much is left, in the fields `RateLimit-Policy` and `RateLimit`
@@ -8,11 +9,11 @@ import type { Uploader } from '../uploader/index.ts'
  */
 export async function announceQuotas(
   res: Response,
-  rules: readonly QuotaRule[],
+  { quotas }: Caller,
   uploader: Pick<Uploader, 'quotaWindows'>,
 ): Promise<void> {
-  if (res.headersSent) return
-  const windows = await uploader.quotaWindows(rules).catch(() => undefined) // the upload then reports the database
+  if (!quotas || res.headersSent) return
+  const windows = await uploader.quotaWindows(quotas).catch(() => undefined) // the upload then reports the database
   if (!windows) return
   res.setHeader(
     'RateLimit-Policy',

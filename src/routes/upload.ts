@@ -46,7 +46,7 @@ export function createUploadRoute(
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
-    if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
+    await announceQuotas(res, caller, uploader)
     const asked = readOptions(query)
     if (asked.finalizationId) {
       const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
@@ -97,7 +97,7 @@ export function createUploadRoute(
         ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
       const answer = await upload(uploader, request, res, mask)
-      if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
+      await announceQuotas(res, caller, uploader)
       send(res, answer)
     } finally {
       body.release?.()
