@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { keysOf } from '../members.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
+import { isAddressOrRange } from './endpoint.ts'
 import { permissions } from './permissions.ts'
 
 /** The header in which each authenticating reverse proxy names the person. Sources: docs/guides/sign-in.md. */
@@ -40,7 +41,10 @@ export const tokenHeader = anyHeader.refine(isFree, {
 
 const peer = z
   .string()
-  .refine(isPeer, 'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"')
+  .refine(
+    value => value === 'unix' || isAddressOrRange(value),
+    'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"',
+  )
 
 /** `auth.reverseProxy` of the configuration. */
 export const reverseProxy = z
@@ -103,13 +107,6 @@ export function userHeaderOf({
   readonly userHeader?: string | undefined
 }): string {
   return (userHeader ?? (preset && PRESETS[preset]) ?? '').toLowerCase()
-}
-
-function isPeer(value: string): boolean {
-  if (value === 'unix') return true
-  const [, address = '', bits] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(value) ?? []
-  const family = isIP(address)
-  return family !== 0 && (bits === undefined || Number(bits) <= (family === 4 ? 32 : 128))
 }
 
 /** Whether it is more than one address. */

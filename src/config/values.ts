@@ -5,6 +5,7 @@ import { isNoProxy } from '../http/proxy/no-proxy.ts'
 import { proxySetting, time, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
+import { isAddressOrRange } from './endpoint.ts'
 
 /** A time with a default. It is above 0 unless `leastMs` is 0. */
 export const timeout = (standard: string, what: string, leastMs = 1) =>
@@ -67,13 +68,9 @@ function coversAllAddresses(range: string): boolean {
   return list.check('::ffff:0.0.0.0', 'ipv6')
 }
 
-/** What Express accepts for "trust proxy": no zone ids. */
+/** What Express accepts for "trust proxy". */
 function isProxy(value: string): boolean {
-  const [, address = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(value) ?? []
-  const family = isIP(address)
-  if (address.includes('%')) return false
-  if (family === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(value)
-  return bits === undefined || Number(bits) <= (family === 4 ? 32 : 128)
+  return ['loopback', 'linklocal', 'uniquelocal'].includes(value) || isAddressOrRange(value)
 }
 
 /** A URL that paths are appended to. */
