@@ -46,6 +46,11 @@ export function secretAddress(): z.ZodURL {
   return webUrl().register(marks, { is: 'secret' })
 }
 
+/** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
+export function headerValue() {
+  return z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
+}
+
 const path = () =>
   z
     .string()

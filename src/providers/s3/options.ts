@@ -1,6 +1,6 @@
-import { isPossibleHost, secret, size, time } from '../../options.ts'
+import { headerValue, isPossibleHost, secret, size, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { headerValue, urlPrefix, urlSuffix } from '../shared/public-url.ts'
+import { urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { plainFolder } from '../shared/remote-path.ts'
 import { PRESET_NAMES } from './presets.ts'
 

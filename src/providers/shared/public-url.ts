@@ -47,11 +47,6 @@ export function cleanUrl(url: string): string {
   return new URL(url).href.replace(LINK_ENDINGS, toPercent)
 }
 
-/** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
-export function headerValue() {
-  return z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
-}
-
 /** Option for text appended to every URL: a query, or the name of an image style. */
 export function urlSuffix() {
   return z
