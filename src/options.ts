@@ -51,6 +51,22 @@ export function headerValue() {
   return z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
 }
 
+/** Options for permissions of files and of folders, octal. `modeOf` reads them. */
+export const fileMode = () =>
+  z
+    .string()
+    .regex(
+      /^0?[67][0-7]{2}$/,
+      'must be an octal mode with read and write permission for the owner, such as "0644"',
+    )
+export const folderMode = () =>
+  z
+    .string()
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
+
+/** Returns permissions as a number. */
+export const modeOf = (octal: string) => Number.parseInt(octal, 8)
+
 const path = () =>
   z
     .string()

@@ -1,21 +1,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { decodeText } from '../../decode-text.ts'
 import { onAbort } from '../../flow/cancellation.ts'
-import { localPath, ownFile, secret } from '../../options.ts'
+import { fileMode, folderMode, localPath, modeOf, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem } from '../../problem.ts'
 import { type Context, defineProvider, type OpenTarget } from '../contract.ts'
 import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
-import {
-  cleanFolder,
-  fileMode,
-  folderMode,
-  hostName,
-  modeOf,
-  serverFolderOptions,
-} from '../shared/remote-path.ts'
+import { cleanFolder, hostName, serverFolderOptions } from '../shared/remote-path.ts'
 import { connect, findTextFault } from './connect.ts'
 import { explainStatus } from './explain.ts'
 import { createSftpFiles } from './files.ts'

@@ -1,6 +1,6 @@
+import { fileMode, folderMode } from '../../options.ts'
 import type * as z from '../../packages/zod.ts'
 import { HASHED_NAME, joinFolder, type PicGoOptions } from '../shared/picgo-options.ts'
-import { fileMode, folderMode } from '../shared/remote-path.ts'
 
 /**
  * Translates PicList's options for SFTP (`sftpplist`). URLs are built as in PicList: `customUrl` or else the host, and the

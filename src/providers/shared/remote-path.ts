@@ -30,22 +30,6 @@ export const serverFolderOptions = {
     ),
 }
 
-/** Options for permissions of files and of folders, octal. `modeOf` reads them. */
-export const fileMode = () =>
-  z
-    .string()
-    .regex(
-      /^0?[67][0-7]{2}$/,
-      'must be an octal mode with read and write permission for the owner, such as "0644"',
-    )
-export const folderMode = () =>
-  z
-    .string()
-    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
-
-/** Returns permissions as a number. */
-export const modeOf = (octal: string) => Number.parseInt(octal, 8)
-
 /** Option for a folder below another one, such as `img/blog`. */
 export function plainFolder() {
   const isPlain = (name: string) => !/^\.\.?$|[\\\u0000-\u001f\u007f]/.test(name) && name.isWellFormed()
