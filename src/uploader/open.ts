@@ -17,7 +17,7 @@ const LONGEST_MS = 20_000
  * @param keyTemplate default for destinations that have none
  * @param own files and folders of the server itself
  * @param putQueues shared with the destinations of earlier configurations, whose uploads may be in progress
- * @param images default for destinations without `pictures`
+ * @param pictures default for destinations without `images`
  * @param general outbound proxies of destinations that have none
  */
 export async function openDestinations(

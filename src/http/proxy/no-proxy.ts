@@ -27,7 +27,7 @@ export function parseNoProxy(entries: readonly string[]): Rule {
   }
 }
 
-/** Checks whether an endpoint bypasses a proxy, by one entry or by a text with several. */
+/** Whether an entry of `noProxy` is valid, or each entry of a text with several. */
 export function isNoProxy(entry: string): boolean {
   const parts = entry.split(SEPARATORS).filter(Boolean)
   return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
