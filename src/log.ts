@@ -52,12 +52,12 @@ function hideQuery(address: string): string {
 const KEPT_BYTES = 1024 * 1024
 
 /** Whether it is people who read the log. */
-export const isOnTerminal = (): boolean => process.stdout.isTTY === true
+const isOnTerminal = (): boolean => process.stdout.isTTY === true
 
 let output: DestinationStream | undefined
 
 /** Writes a line of a log, JSON, to standard output: as it is or, on a terminal, as lines for people. */
-export function writeLogLine(line: string): void {
+function writeLogLine(line: string): void {
   output ??= openOutput()
   output.write(line)
 }

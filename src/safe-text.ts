@@ -21,7 +21,7 @@ export function oneLine(text: string): string {
 }
 
 /** JSON for people and programs: what `plain` would change is escaped, so that it stays what it is. */
-export function escapeJson(json: string): string {
+function escapeJson(json: string): string {
   return json
     .replace(CONTROLS, character => (keepLayout(character) === '?' ? toUnicodeEscape(character) : character))
     .replace(/#(?=#\w*\[)/g, toUnicodeEscape)

@@ -29,7 +29,7 @@ export interface UploadReply {
 }
 
 /** Status of pending uploads. No client or proxy retries a 424 automatically, which would upload twice. */
-export const FINALIZATION_STATUS = 424
+const FINALIZATION_STATUS = 424
 
 /**
  * The response for the outcomes of an upload. `success` is true only if every input was stored.

@@ -5,7 +5,7 @@ import { type Db, List, sql } from './sql.ts'
 export type End = number | null
 
 /** The same name for object keys that differ only in case or Unicode form, because they are one file on some disks. */
-export const foldKey = (key: string): string => key.normalize('NFC').toLowerCase()
+const foldKey = (key: string): string => key.normalize('NFC').toLowerCase()
 
 /** The name of an object, by which all destinations that reach it know it. */
 export const objectName = (location: string, key: string): string => location + foldKey(key)

@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { type Db, sql } from './sql.ts'
 
 /** A process without a sign of life for so long has ended. */
-export const LEASE_MS = 30_000
+const LEASE_MS = 30_000
 /** Pause between two signs of life. */
 const BEAT_MS = 5000
 

@@ -135,7 +135,7 @@ function assertRemovable(destinations: readonly Destination[]): void {
  * @param deps for each target, in order
  * @throws as `openTarget`
  */
-export async function openTargets(
+async function openTargets(
   specs: readonly DestinationSpec[],
   deps: readonly ProviderDeps[],
 ): Promise<OpenTarget[]> {
