@@ -1,3 +1,4 @@
+import { isRecord } from '../../members.ts'
 import { type PicGoOptions, textOf } from '../shared/picgo-options.ts'
 import { hideCredentials, hideInUrl } from './credentials.ts'
 import { literal } from './template.ts'
@@ -8,14 +9,15 @@ type Texts = Record<string, string>
 export function picgo(old: PicGoOptions): Record<string, unknown> {
   const isAdvanced = 'endpoint' in old.all || 'uploadScriptName' in old.all
   const secrets: Texts = {}
-  const hidden = (name: string) => hideCredentials(withoutType(readTexts(name, old)), secrets)
+  const readFields = (name: string) => hideCredentials(readTexts(name, old), secrets)
+  const readHeaders = (name: string) => withoutType(readFields(name))
   const common = { secrets, keyTemplate: '{filename}{extname}' }
   if (!isAdvanced)
     return {
       url: hideInUrl(old.text('url') ?? '', secrets),
       field: old.text('paramName'),
-      headers: hidden('customHeader'),
-      fields: hidden('customBody'),
+      headers: readHeaders('customHeader'),
+      fields: readFields('customBody'),
       // The plugin splits the path at dots, also before numbers. Without it, the response is the URL.
       resultUrl: old.text('jsonPath'),
       ...common,
@@ -28,8 +30,8 @@ export function picgo(old: PicGoOptions): Record<string, unknown> {
     url: hideInUrl(old.text('endpoint') ?? '', secrets),
     method: method === 'GET' ? undefined : method,
     field: old.text('formDataKey'),
-    headers: hidden('headers'),
-    fields: hidden('body'),
+    headers: readHeaders('headers'),
+    fields: readFields('body'),
     resultUrl: joinResult(old),
     ...common,
   }
@@ -50,7 +52,7 @@ function readTexts(name: string, { all, note }: PicGoOptions): Texts {
   const text = textOf(value)
   try {
     const object: unknown = text === undefined ? (value ?? {}) : JSON.parse(text)
-    if (typeof object === 'object' && object !== null && !Array.isArray(object))
+    if (isRecord(object))
       return Object.fromEntries(Object.entries(object).map(([key, item]) => [key, asText(item)]))
   } catch {
     // The note below reports it.

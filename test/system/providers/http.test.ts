@@ -630,7 +630,7 @@ describe('http options of PicGo and PicList', () => {
       paramName: 'image',
       jsonPath: 'data.url',
       customHeader: '{"Authorization":"Bearer abc","Content-Type":"multipart/form-data","X-A":"{b}"}',
-      customBody: '{"album":"5","count":3,"token":"def"}',
+      customBody: '{"album":"5","count":3,"token":"def","contentType":"photo"}',
     }
     const translated = fromPicGo(http, old)
     expect(translated).toEqual({
@@ -638,7 +638,7 @@ describe('http options of PicGo and PicList', () => {
         url: 'https://img.example.com/up?token={secret:token}&x=\\{y\\}',
         field: 'image',
         headers: { Authorization: '{secret:Authorization}', 'X-A': '\\{b\\}' },
-        fields: { album: '5', count: '3', token: '{secret:token-2}' },
+        fields: { album: '5', count: '3', token: '{secret:token-2}', contentType: 'photo' },
         resultUrl: 'data.url',
         secrets: { token: 'a b', Authorization: 'Bearer abc', 'token-2': 'def' },
         keyTemplate,
