@@ -45,14 +45,12 @@ export class Refusal extends Problem {
 
 const quote = (text: string | undefined) => text && excerpt(text)
 
-const PATH_REFUSED = [
-  'the service rejects path-style requests',
-  'Set "addressingStyle" to "virtual"',
-] as const
-
 /** What codes mean that have one reason. They are those of Amazon, and of Alibaba, Tencent, Volcengine and MinIO. */
 const CODES: readonly [codes: RegExp, explain: (settings: S3Settings) => Explanation][] = [
-  [/^(?:SecondLevelDomainForbidden|PathStyleDomainForbidden|InvalidPathAccess)$/, () => PATH_REFUSED],
+  [
+    /^(?:SecondLevelDomainForbidden|PathStyleDomainForbidden|InvalidPathAccess)$/,
+    () => ['the service rejects path-style requests', 'Set "addressingStyle" to "virtual"'],
+  ],
   [/^InvalidAccessKeyId$/, () => ['unknown access key ID', 'Check "accessKeyId"']],
   [
     /^SignatureDoesNotMatch$/,
@@ -96,8 +94,8 @@ function explain(
   settings: S3Settings,
   permission: string,
 ): Explanation {
-  const [known] = CODES.filter(([codes]) => codes.test(code))
-  if (known) return known[1](settings)
+  const [, known] = CODES.find(([codes]) => codes.test(code)) ?? []
+  if (known) return known(settings)
   // They are names, and messages quote them.
   const [endpoint, named, time] = ['Endpoint', 'Region', 'ServerTime'].map(name =>
     quote(readElement(text, name)),
