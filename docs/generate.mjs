@@ -89,8 +89,8 @@ function matrix() {
   const rows = providers.map(({ type, about, config }) => {
     const { exists, remove } = abilities.get(type)
     const signs = about.signs === true ? 'yes' : about.signs ? `with \`${about.signs}\`` : 'no'
-    const bytes = toJsonSchema(config).properties?.maxBytes?.default
-    const largest = LARGEST[type] ?? (bytes ? `${bytes} (\`maxBytes\`)` : '–')
+    const bytes = toJsonSchema(config).properties?.fileSize?.default
+    const largest = LARGEST[type] ?? (bytes ? `${bytes} (\`fileSize\`)` : '–')
     return `| [\`${type}\`](${type}.md) | ${about.what} | ${exists} | ${remove} | ${signs} | ${largest} |`
   })
   return [

@@ -1,7 +1,7 @@
 import * as z from '../packages/zod.ts'
 import { contentsApi } from './shared/git-host/contents-api.ts'
 import { gitHost } from './shared/git-host/index.ts'
-import { apiUrl, gitOptions, maxBytes, repoName } from './shared/git-host/options.ts'
+import { apiUrl, gitOptions, repoName } from './shared/git-host/options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 /** A repository on a server that runs Gitea or Forgejo, such as Codeberg. */
@@ -24,7 +24,6 @@ export const gitea = gitHost({
     apiUrl: apiUrl('/api/v1').describe('URL of the API: the URL of the server followed by /api/v1.'),
     repo: repoName().describe('Repository as "owner/name".'),
     ...gitOptions,
-    maxBytes: maxBytes(),
   }),
   api(options) {
     const { apiUrl, repo, branch, token } = options

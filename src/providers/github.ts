@@ -1,7 +1,7 @@
 import * as z from '../packages/zod.ts'
 import { contentsApi } from './shared/git-host/contents-api.ts'
 import { gitHost } from './shared/git-host/index.ts'
-import { apiUrl, gitOptions, maxBytes, repoName } from './shared/git-host/options.ts'
+import { apiUrl, gitOptions, repoName } from './shared/git-host/options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const API_URL = 'https://api.github.com'
@@ -18,7 +18,6 @@ const config = z.object({
   apiUrl: apiUrl()
     .default(API_URL)
     .describe('URL of the API. For GitHub Enterprise Server, it ends with /api/v3.'),
-  maxBytes: maxBytes(),
 })
 
 type Options = z.output<typeof config>

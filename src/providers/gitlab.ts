@@ -1,7 +1,7 @@
 import type { HttpReply } from '../http/client.ts'
 import * as z from '../packages/zod.ts'
 import { gitHost, type RepositoryFile } from './shared/git-host/index.ts'
-import { apiUrl, gitOptions, maxBytes } from './shared/git-host/options.ts'
+import { apiUrl, gitOptions } from './shared/git-host/options.ts'
 import { encodeKey, encodeSegment } from './shared/public-url.ts'
 
 /** A project at GitLab.com or on a GitLab server. */
@@ -34,7 +34,6 @@ export const gitlab = gitHost({
     apiUrl: apiUrl('/api/v4')
       .default('https://gitlab.com/api/v4')
       .describe('URL of the API: the URL of the server followed by /api/v4.'),
-    maxBytes: maxBytes(),
   }),
   validate: ({ repo, urlPrefix }) =>
     /^\d+$/.test(repo) && urlPrefix === undefined

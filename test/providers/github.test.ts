@@ -263,7 +263,7 @@ describe('options', () => {
     [{ commitMessage: 'Add {name}' }, /unknown placeholder\. Available: \{filename\}, \{key\}/],
     [{ apiUrl: 'api.github.com' }, /http or https URL/],
     [{ urlPrefix: 'https://x.example/?a=' }, /must not have a query/],
-    [{ maxBytes: 0 }, /./],
+    [{ fileSize: 0 }, /./],
     [{ token: '' }, /./],
   ])('%j is refused', (options, message) => {
     expect(parse(options).error?.issues[0]?.message).toMatch(message)

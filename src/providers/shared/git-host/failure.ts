@@ -48,7 +48,7 @@ const RULES: readonly [response: RegExp, why: string, advice?: string][] = [
   [
     /^413|too large|exceed\w{0,3} .{0,300}(?:limit|size)/i,
     'the file is too large',
-    'Set "maxBytes" to the limit of the server.',
+    'Set "fileSize" to the limit of the server.',
   ],
   [/^403/, 'the token has no permission in "{repo}"', 'Give it write access to the contents.'],
   [

@@ -53,7 +53,7 @@ export interface GitApi {
   confirmsRemoval?(answer: Members): boolean
   /** Public URL of the branch, without a slash at the end. */
   readonly publicUrl: string
-  /** Size of the largest file that is served at the public URL. Bytes; default: `maxBytes` of the options. */
+  /** Size of the largest file that is served at the public URL. Bytes; default: `fileSize` of the options. */
   readonly maxBytes?: number | undefined
 }
 
@@ -79,7 +79,7 @@ export function gitHost<C extends GitConfig>({ api, validate, ...provider }: Git
 
 function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Target {
   const { repo, branch, token, urlPrefix, commitMessage } = options
-  const maxBytes = Math.min(options.maxBytes, api.maxBytes ?? Number.POSITIVE_INFINITY)
+  const maxBytes = Math.min(options.fileSize, api.maxBytes ?? Number.POSITIVE_INFINITY)
   const remote = { host: new URL(api.repoUrl).host, repo, branch, token }
 
   /** Throws transient failures and returns all other responses. */
@@ -132,7 +132,7 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
     async put(object, signal) {
       const { key, size } = object
       if (size > maxBytes) {
-        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${remote.host} (maxBytes)`
+        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${remote.host} (fileSize)`
         throw new Problem(why, { code: 'too_large' })
       }
       const isContent = (sha: string) => isBlobOf(object, sha, signal)

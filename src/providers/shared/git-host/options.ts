@@ -33,6 +33,11 @@ export const gitOptions = {
     .describe(
       'Public base URL of the files in the branch; object keys are appended. Default: the URL of the Git host itself.',
     ),
+  fileSize: size()
+    .prefault('100MB')
+    .describe(
+      'Maximum size of one file, such as "100MB". Larger files are rejected before anything is sent.',
+    ),
 }
 
 /** Options of every Git host, checked. */
@@ -45,7 +50,8 @@ export interface GitOptions {
   readonly authorName?: string | undefined
   readonly authorEmail?: string | undefined
   readonly urlPrefix?: string | undefined
-  readonly maxBytes: number
+  /** Bytes. */
+  readonly fileSize: number
 }
 
 /** Option for a repository, `owner/name`. */
@@ -65,11 +71,4 @@ export function apiUrl(path = '') {
       url => url.endsWith(path) && !/[?#]/.test(url),
       `must ${path && `end with ${path} and `}not have a query`,
     )
-}
-
-/** Option for the maximum file size of a Git host. */
-export function maxBytes() {
-  return size()
-    .prefault('100MB')
-    .describe('Maximum size of one file, such as "100MB". Larger files are rejected before anything is sent.')
 }

@@ -103,7 +103,7 @@ describe.each(KINDS)('a commit to %s', kind => {
   })
 
   it('is refused before anything is sent when the file is larger than the forge takes', async () => {
-    const { forge, target } = await startForge(kind, { maxBytes: '1000B' })
+    const { forge, target } = await startForge(kind, { fileSize: '1000B' })
     const error = await failureOf(target.put(objectOf('large.bin', randomBytes(1001)), never()))
     expect(error).toMatchObject({ code: 'too_large', retryable: false })
     expect(error.message).toMatch(
@@ -164,7 +164,7 @@ describe('what a forge refuses is explained', () => {
       /does not exist, or the token has no access to it/,
     ],
     ['gitea', 404, { message: 'branch does not exist [name: main]' }, /has no branch "main"/],
-    ['gitea', 413, 'Request Entity Too Large', /too large\. Set "maxBytes"/],
+    ['gitea', 413, 'Request Entity Too Large', /too large\. Set "fileSize"/],
     ['gitea', 418, { message: 'no' }, /418 \(no\): it rejected the request/],
     [
       'gitlab',
