@@ -17,7 +17,7 @@ const LONGEST_MS = 20_000
  * @param keyTemplate default for destinations that have none
  * @param own files and folders of the server itself
  * @param putQueues shared with the destinations of earlier configurations, whose uploads may be in progress
- * @param pictures default for destinations without `images`
+ * @param images default for destinations that have none
  * @param general outbound proxies of destinations that have none
  */
 export async function openDestinations(
@@ -26,7 +26,7 @@ export async function openDestinations(
   warn: (message: string) => void,
   own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> = {},
   putQueues: NamedSlots = createPutQueues(),
-  pictures?: PictureOptions,
+  images?: PictureOptions,
   general?: Outgoing,
 ): Promise<Destination[]> {
   const deps = specs.map(({ name, common }) => ({
@@ -44,7 +44,7 @@ export async function openDestinations(
       makeDestination(spec, targets[index] as OpenTarget, {
         keyTemplate,
         putQueues,
-        pictures,
+        pictures: images,
         outgoing: deps[index]?.outgoing,
       }),
     )
