@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hashOf } from '../../body.ts'
 import type { HttpReply } from '../../http/client.ts'
+import { showSize } from '../../options.ts'
 import { Problem } from '../../problem.ts'
 import type { Context, Target } from '../contract.ts'
 import { joinUrl } from '../shared/public-url.ts'
@@ -41,8 +42,12 @@ export function openS3(
       const key = `${keyPrefix}upload-server-${randomUUID()}`
       const headers = { ...settings.headers, 'content-type': 'text/plain' }
       if (await probeBucket(s3, key, headers, signal)) return
+      const most = showSize(options.multipartThreshold)
+      // Of the S3 types, only "s3" has the option: the vendors of the others support multipart uploads.
+      const advice =
+        type === 's3' ? ' Increase "multipartThreshold" to send larger files in one request.' : ''
       context.warn(
-        `${type}/${context.name}: the service does not support multipart uploads, so files larger than ${options.multipartThreshold} bytes can't be stored. Increase "multipartThreshold" to send larger files in one request.`,
+        `${type}/${context.name}: the service does not support multipart uploads, so files larger than ${most} can't be stored.${advice}`,
       )
     },
     exists: async (key, signal) => (await findObject(s3, keyPrefix + key, signal)) !== undefined,
