@@ -439,7 +439,7 @@ describe('s3 at Ceph', () => {
       )
       await target.check?.(never())
       expect(notes).toEqual([
-        's3/Default: the service does not support multipart uploads, so files larger than 5MiB can\'t be stored. Increase "multipartThreshold" to send larger files in one request.',
+        's3/Default: the service does not support multipart uploads, so files larger than 5MB can\'t be stored. Increase "multipartThreshold" to send larger files in one request.',
       ])
       expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('noparts/'))).toEqual([])
     }
