@@ -69,11 +69,18 @@ export async function findKnownFiles(
     .run(() => lookForAll([...objects, ...reviews.values()], destination, limit.signal), signal)
     .finally(limit.end)
   signal.throwIfAborted()
+  // There may be ten times as many objects as files: each upload of a file is one.
+  const byContent = new Map<string, KnownObject[]>()
+  for (const object of objects) {
+    const same = byContent.get(object.sha256)
+    if (same) same.push(object)
+    else byContent.set(object.sha256, [object])
+  }
   const found = files.flatMap(({ sha256, size, name }, index): (StoredFile & { name: string })[] => {
     const sought =
       sha256 === undefined
         ? [reviews.get(name) ?? []].flat()
-        : objects.filter(one => one.sha256 === sha256 && one.size === size)
+        : (byContent.get(sha256) ?? []).filter(one => one.size === size)
     const fitting = sought.filter(({ key }) => isThere.has(key))
     const object = fitting.find(({ origin }) => origin === keptOrigin(name)) ?? fitting[0]
     return object ? [{ ...object, index, name }] : []
