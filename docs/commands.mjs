@@ -5,61 +5,70 @@ import { showFlag, spell } from '../build/cli/define.js'
 const inTable = text => text.replaceAll(/<(?=\w)/g, '&lt;').replaceAll('|', '\\|')
 
 const code = text => `\`${text}\``
+const anchorOf = path => `#${path.replaceAll(' ', '-')}`
+
 const ALL = COMMANDS.flatMap(one => [
   [one.name, one],
   ...(one.commands ?? []).map(below => [`${one.name} ${below.name}`, below]),
 ])
 
-/** The rows that three commands or more have. They are shown once. */
-const SHARED = findShared()
+/** The row that most commands have. It is shown once. */
+const CONFIG = flagRow('config', COMMANDS.find(({ name }) => name === 'serve').flags)
 
-function findShared() {
-  const rows = ALL.flatMap(([, { flags = {} }]) => Object.keys(flags).map(name => flagRow(name, flags)))
-  return [...new Set(rows)].filter(one => rows.filter(row => row === one).length > 2)
-}
-
-/** A section for each command with a table of its options, for docs/reference/cli.md. */
+/** A section for each command with a table of its options, for docs/reference/cli.md. A row that an earlier command has is only named. */
 export function describeCommands() {
-  const shared = ['### Common options', ['| Option | Meaning |', '|---|---|', ...SHARED].join('\n')]
-  return [...shared, ...ALL.map(([path, command]) => describe(path, command))].join('\n\n')
+  const shown = new Map()
+  const without = ALL.filter(([, { load, flags = {} }]) => load && !('config' in flags))
+  const all = `Every command but ${without.map(([path]) => code(path)).join(', ')} has this option:`
+  return [
+    `${all}\n\n| Option | Meaning |\n|---|---|\n${CONFIG}`,
+    ...ALL.map(([path, command]) => describe(path, command, shown)),
+  ].join('\n\n')
 }
 
 function describe(
   path,
   { about, aliases = [], arg, flags = {}, examples, notes, exitCodes = {}, commands = [] },
+  shown,
 ) {
   const also = aliases.length > 0 ? ` Also: ${aliases.map(code).join(', ')}.` : ''
-  const below = commands.map(({ name }) => `[${code(`${path} ${name}`)}](#${path}-${name})`)
+  const below = commands.map(({ name }) => `[${code(`${path} ${name}`)}](${anchorOf(`${path} ${name}`)})`)
   const codes = Object.entries(exitCodes).map(([number, meaning]) => `${number} ${meaning}`)
+  const rows = Object.entries(flags)
+    .map(([name, flag]) => ({ name, flag, text: flagRow(name, flags) }))
+    .filter(({ text }) => text !== CONFIG)
+  const own = rows.filter(({ text }) => !shown.has(text))
+  const others = rows.filter(({ text }) => shown.has(text)).map(row => ({ ...row, of: shown.get(row.text) }))
+  for (const { text } of own) shown.set(text, path)
   return [
     `### \`${path}\``,
     sentence(about) + also,
     ...(commands.length > 0 ? [`Commands: ${below.join(', ')}.`] : []),
-    ...table(arg, flags),
-    ...sharedOf(flags),
+    ...table(arg, own),
+    ...(others.length > 0 ? [asFor(others)] : []),
     ...(notes ? [inTable(notes.replaceAll('\n', ' '))] : []),
     ...(codes.length > 0 ? [`Exit codes: ${codes.join(', ')}.`] : []),
-    block(examples.slice(0, 3).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
+    block(examples.slice(0, 2).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
   ].join('\n\n')
 }
 
-function table(arg, flags) {
+function table(arg, own) {
   const rows = arg ? [row(arg.spelling, arg.about, arg.choices)] : []
   let group
-  for (const [name, flag] of Object.entries(flags)) {
-    const own = flagRow(name, flags)
-    if (SHARED.includes(own)) continue
+  for (const { flag, text } of own) {
     if (flag.group !== group) rows.push(`| **${flag.group}** | |`)
     group = flag.group
-    rows.push(own)
+    rows.push(text)
   }
   return rows.length > 0 ? [['| Option | Meaning |', '|---|---|', ...rows].join('\n')] : []
 }
 
-function sharedOf(flags) {
-  const names = Object.keys(flags).filter(name => SHARED.includes(flagRow(name, flags)))
-  const spelled = names.map(name => code(spell(name, flags[name])))
-  return names.length > 0 ? [`[Common options](#common-options): ${spelled.join(', ')}.`] : []
+function asFor(others) {
+  const lists = [...new Set(others.map(({ of }) => of))].map(path => {
+    const names = others.filter(({ of }) => of === path).map(({ name, flag }) => code(spell(name, flag)))
+    return `${names.join(', ')} as for [${code(path)}](${anchorOf(path)})`
+  })
+  return `Also ${lists.join('; ')}.`
 }
 
 function flagRow(name, flags) {
