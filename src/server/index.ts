@@ -5,6 +5,7 @@ import { createCautiousClock } from '../flow/clock.ts'
 import { once } from '../flow/once.ts'
 import { membersOf } from '../members.ts'
 import { createLimiters } from '../routes/app.ts'
+import { type Database, OtherSchema } from '../store/database.ts'
 import { createHousekeeping } from '../uploader/housekeeping.ts'
 import { createPutQueues } from '../uploader/open.ts'
 import { type ConfiguredApp, type ConfiguredAppDeps, openConfiguredApp } from './configured-app.ts'
@@ -49,7 +50,8 @@ const PROXY_SEEN =
  * Starts the server of a configuration: listens on the port, then opens the destinations. Requests wait until then.
  *
  * @param quietMs see `HttpServer.stop`
- * @throws PortTakenError if no port is free; UploadError if a package that the database needs is not installed
+ * @throws PortTakenError if no port is free; UploadError if a package that the database needs is not installed, or another
+ *   version has made the database
  */
 export async function startServer(
   config: LoadedConfig,
@@ -110,7 +112,10 @@ export async function startServer(
     },
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
   }
-  const first = await orStop(() => openConfiguredApp(config, around)).catch(async error => {
+  const first = await orStop(async () => {
+    await assertSchema(runtime.database)
+    return openConfiguredApp(config, around)
+  }).catch(async error => {
     await runtime.close()
     throw error
   })
@@ -166,6 +171,15 @@ export async function startServer(
       return finished
     },
   }
+}
+
+/** @throws OtherSchema. A database that can't be used for another reason may be there later, and the housekeeping logs it */
+async function assertSchema(database: Database): Promise<void> {
+  await database
+    .read(async () => {})
+    .catch(error => {
+      if (error instanceof OtherSchema) throw error
+    })
 }
 
 function notOurs(url: string): RunningServer {

@@ -89,6 +89,17 @@ export function storeUnavailable(message: string, cause?: unknown): UploadError 
   return new UploadError('database_unavailable', message, { cause, retryAfterS: 5 })
 }
 
+/** The tables of a database are not those of this version. Only an operator can change that, so the server does not start. */
+export class OtherSchema extends UploadError {
+  /** @param name of the database, such as a file name */
+  constructor(name: string) {
+    super(
+      'database_unavailable',
+      `The database of the server, ${name}, was made by another version of upload-server. Use that version, or set database.path or database.url to a new database.`,
+    )
+  }
+}
+
 function closed(): UploadError {
   return new UploadError('shutting_down', 'The server is shutting down. Try again in a moment.', {
     retryAfterS: 5,

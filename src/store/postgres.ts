@@ -8,9 +8,10 @@ import {
   createDatabase,
   type Database,
   type DatabaseUse,
+  OtherSchema,
   storeUnavailable,
 } from './database.ts'
-import { SCHEMA } from './schema.ts'
+import { SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { type Db, Raw, type Sql, sql, type Value } from './sql.ts'
 
 /** More would only queue inside PostgreSQL. */
@@ -104,7 +105,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
     },
   }
   try {
-    if (!(await connection.read(hasTables))) {
+    if (!(await connection.read(hasSchema))) {
       if (!mayCreate)
         throw storeUnavailable('The database of the server has no tables. Start the server first.')
       await connection.tx(createTables)
@@ -116,17 +117,25 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   return connection
 }
 
-/** A user without the right to create tables can use a database that has them. */
-async function hasTables(db: Db): Promise<boolean> {
-  const found = await db.all(sql`select 1 from pg_tables
-    where schemaname = any(current_schemas(false)) and tablename in ('owners', 'quotas')`)
-  return found.length >= 2
+/** The comment of the table `uploads`. */
+const MADE_WITH = `upload-server, schema ${SCHEMA_VERSION}`
+
+/** @returns false if there are no tables. @throws OtherSchema */
+async function hasSchema(db: Db): Promise<boolean> {
+  const [found] = await db.all<{ name: string; comment: string | null }>(
+    sql`select current_database() as name, obj_description(to_regclass('uploads'), 'pg_class') as comment
+      where to_regclass('uploads') is not null`,
+  )
+  if (found && found.comment !== MADE_WITH) throw new OtherSchema(`"${found.name}"`)
+  return found !== undefined
 }
 
-/** Several servers may do it at once. */
+/** Several servers may do it at once. A user without the right to create tables can use a database that has them. */
 async function createTables(db: Db): Promise<void> {
   await db.all(sql`select pg_advisory_xact_lock(${LOCK})`)
-  for (const statement of SCHEMA) await db.run({ text: statement, values: [] })
+  if (await hasSchema(db)) return
+  for (const text of [...SCHEMA, `comment on table uploads is '${MADE_WITH}'`])
+    await db.run({ text, values: [] })
 }
 
 const TIME = sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`

@@ -1,3 +1,6 @@
+/** Of the tables below. Raise it with each change of them: a database keeps the version that it was made with. */
+export const SCHEMA_VERSION = 1
+
 /**
  * The tables. Times are milliseconds since the epoch by the clock of the database, lists are JSON text.
  *
@@ -17,32 +20,32 @@
  * stored there again. `objects.following` is the next number to try if the key is in use.
  */
 export const SCHEMA: readonly string[] = [
-  'create table if not exists owners (id text primary key, seen_at bigint not null)',
-  `create table if not exists uploads (
+  'create table owners (id text primary key, seen_at bigint not null)',
+  `create table uploads (
     id text primary key, state text not null, owner text not null, created_at bigint not null, ended_at bigint,
     caller text not null, destination text not null, request_id text not null, origins text not null,
     outcomes text not null, steps text not null, attempts integer not null, due_at bigint, problem text, reserved text not null)`,
-  'create index if not exists uploads_open on uploads (owner) where ended_at is null',
-  `create table if not exists requests (
+  'create index uploads_open on uploads (owner) where ended_at is null',
+  `create table requests (
     key text primary key, fingerprint text not null, upload text not null, seed text not null, created_at bigint not null)`,
-  'create index if not exists requests_created on requests (created_at)',
-  `create table if not exists objects (
+  'create index requests_created on requests (created_at)',
+  `create table objects (
     name text primary key, destination text not null, location text not null, key text not null, sha256 text not null, state text not null,
     holder text, is_new integer not null, stored_at bigint, expires_at bigint, retry_at bigint, attempts integer not null,
     problem text, following integer not null)`,
-  'create index if not exists objects_due on objects (expires_at) where expires_at is not null',
-  'create index if not exists objects_held on objects (holder) where holder is not null',
-  `create table if not exists files (
+  'create index objects_due on objects (expires_at) where expires_at is not null',
+  'create index objects_held on objects (holder) where holder is not null',
+  `create table files (
     upload text not null, position integer not null, destination text not null, location text not null, object text not null,
     key text not null, url text not null, delete_url text, size bigint not null, content_type text not null,
     sha256 text not null, origin text not null, caller text not null, request_id text not null,
     expires_at bigint, removed_at bigint, primary key (upload, position, destination))`,
-  'create index if not exists files_caller on files (caller, upload)',
-  'create index if not exists files_object on files (object, upload)',
-  'create index if not exists files_sha256 on files (sha256, upload)',
+  'create index files_caller on files (caller, upload)',
+  'create index files_object on files (object, upload)',
+  'create index files_sha256 on files (sha256, upload)',
   // PostgreSQL accepts no entry of an index above 2704 bytes.
-  "create index if not exists files_reviews on files (caller, origin, upload) where origin like '%.review.json' and length(origin) < 200",
-  `create table if not exists quotas (
+  "create index files_reviews on files (caller, origin, upload) where origin like '%.review.json' and length(origin) < 200",
+  `create table quotas (
     client text not null, window_ms bigint not null, starts_at bigint not null, files bigint not null, bytes bigint not null,
     primary key (client, window_ms, starts_at))`,
 ]

@@ -9,9 +9,10 @@ import {
   createDatabase,
   type Database,
   type DatabaseUse,
+  OtherSchema,
   storeUnavailable,
 } from './database.ts'
-import { SCHEMA } from './schema.ts'
+import { SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { type Db, Raw, type Sql } from './sql.ts'
 import { assertSound, loadSqlite, type SqliteDatabase, type SqliteLibrary } from './sqlite-library.ts'
 
@@ -35,7 +36,11 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Database 
   const { library = loadSqlite(), use = 'create', patienceMs } = options
   const connectTo = async () => {
     if (use !== 'create' && (await isMissing(path))) return connect(new library.DatabaseSync(':memory:'))
-    if (use === 'read') return toConnection(openToRead(path, library), path, database => database.close())
+    if (use === 'read') {
+      const database = openToRead(path, library)
+      orClose(database, () => hasSchema(database, path))
+      return toConnection(database, path, one => one.close())
+    }
     await prepareFile(path)
     return connect(new library.DatabaseSync(path), path)
   }
@@ -60,10 +65,16 @@ export function openToRead(
   timeout = 0,
 ): SqliteDatabase {
   const database = new DatabaseSync(path, { timeout })
-  try {
+  orClose(database, () => {
     assertSound(versionOf(database))
     database.exec('pragma query_only = on')
-    return database
+  })
+  return database
+}
+
+function orClose(database: SqliteDatabase, work: () => void): void {
+  try {
+    work()
   } catch (error) {
     database.close()
     throw error
@@ -75,18 +86,35 @@ const versionOf = (database: SqliteDatabase): string =>
 
 /** @param path undefined for a database in memory */
 function connect(database: SqliteDatabase, path?: string): Connection {
-  try {
+  orClose(database, () => {
     assertSound(versionOf(database))
     database.exec('pragma journal_mode = WAL')
     database.exec('pragma synchronous = NORMAL')
+    createTables(database, path)
+  })
+  return toConnection(database, path, close)
+}
+
+/** Several processes may do it at once. @throws OtherSchema */
+function createTables(database: SqliteDatabase, path = ''): void {
+  if (hasSchema(database, path)) return
+  database.exec('begin immediate')
+  if (!hasSchema(database, path)) {
     // A table without row numbers is one tree instead of two, so that a commit writes fewer pages.
     for (const statement of SCHEMA)
       database.exec(statement.startsWith('create table') ? `${statement} without rowid` : statement)
-  } catch (error) {
-    database.close()
-    throw error
+    database.exec(`pragma user_version = ${SCHEMA_VERSION}`)
   }
-  return toConnection(database, path, close)
+  database.exec('commit')
+}
+
+/** @returns false if there are no tables. @throws OtherSchema */
+function hasSchema(database: SqliteDatabase, path: string): boolean {
+  const { version } = database.prepare('select user_version as version from pragma_user_version').get()
+  if (version === SCHEMA_VERSION) return true
+  if (database.prepare('select 1 from sqlite_schema').get() !== undefined)
+    throw new OtherSchema(basename(path))
+  return false
 }
 
 /** @param end closes the database */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, onTestFinished, type TestContext } from 'vitest'
 import type { HistoryEntry, StoredFile } from '../../src/store/contract.ts'
-import type { Database } from '../../src/store/database.ts'
+import type { Database, DatabaseUse } from '../../src/store/database.ts'
 import { objectName } from '../../src/store/objects.ts'
 import { createOwner, type Owner } from '../../src/store/owners.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
@@ -15,10 +15,13 @@ import { finish } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { makeDirectory } from './directory.ts'
 import { missing } from './needs.ts'
+import { openSqlite as openFile } from './sqlite.ts'
 
 /** An empty database, which a test opens as often as it needs. */
 export interface DatabasePlace {
-  open(): Database
+  open(use?: DatabaseUse): Database
+  /** Has its tables be of another version. */
+  setVersion(version: number): Promise<void>
 }
 
 /** Closes the database when the test is over. */
@@ -59,7 +62,10 @@ export function databaseEngines(): Engine[] {
       'sqlite',
       async () => {
         const path = join(await makeDirectory(), 'a', 'b', 'store.db')
-        return { open: () => closed(openSqlite(path)) }
+        return {
+          open: use => closed(openSqlite(path, { use })),
+          setVersion: async version => edit(path, `pragma user_version = ${version}`),
+        }
       },
     ],
     [
@@ -67,20 +73,30 @@ export function databaseEngines(): Engine[] {
       async context => {
         const server = await start(context)
         if (url === undefined) url = await newDatabase(server)
-        else await empty(url)
+        else await query(url, 'drop schema public cascade; create schema public')
         const place = url
-        return { open: () => closed(openPostgres(place)) }
+        return {
+          open: use => closed(openPostgres(place, undefined, { use })),
+          setVersion: version =>
+            query(place, `comment on table uploads is 'upload-server, schema ${version}'`),
+        }
       },
     ],
   ]
   return engines.filter(([name]) => ENGINES.includes(name))
 }
 
-async function empty(url: string): Promise<void> {
+async function query(url: string, text: string): Promise<void> {
   const client = new pg.Client(url)
   await client.connect()
-  await client.query('drop schema public cascade; create schema public')
+  await client.query(text)
   await client.end()
+}
+
+function edit(path: string, text: string): void {
+  const database = openFile(path)
+  database.exec(text)
+  database.close()
 }
 
 /** An owner that has given a sign of life. It ends with the test. */

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import express from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type LoadedConfig, loadConfig } from '../../src/config/load.ts'
@@ -8,6 +9,7 @@ import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
 import { openFilesBelow } from '../helpers/open-files.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
 
 const env = {}
 
@@ -47,6 +49,16 @@ describe('a configuration that something refuses only when it is used', () => {
   it('does not let a server start', async () => {
     const config = await load(await makeDirectory())
     await expect(start(unusable(config))).rejects.toThrow('invalid IP address: nobody')
+  })
+
+  it('does not let a server start with a database of another version', async () => {
+    const directory = await makeDirectory()
+    const config = await load(directory)
+    await (await start(config)).stop()
+    const database = openSqlite(join(directory, 'upload-server', 'store.db'))
+    database.exec('pragma user_version = 0')
+    database.close()
+    await expect(start(config)).rejects.toThrow('store.db, was made by another version of upload-server')
   })
 
   it('is not taken by a server that runs', async () => {

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { SCHEMA, SCHEMA_VERSION } from '../../src/store/schema.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
 import { addEntry, databaseEngines, newUpload } from '../helpers/stores.ts'
@@ -8,6 +10,16 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
     const place = await make(context)
     const databases = Array.from({ length: 6 }, () => place.open())
     await Promise.all(databases.map(one => one.read(db => readUpload(db, 'none'))))
+  })
+
+  it('of another version of its schema is refused, and is named with what to do', async context => {
+    const place = await make(context)
+    await addEntry(place.open())
+    await place.setVersion(SCHEMA_VERSION + 1)
+    for (const use of ['create', 'read'] as const)
+      await expect(place.open(use).read(db => db.now())).rejects.toThrow(
+        /^The database of the server, "?\w+(\.db)?"?, was made by another version of upload-server\. Use that version, or set database\.path or/,
+      )
   })
 
   it('runs a transaction while another one is under way, and neither becomes a part of the other', async context => {
@@ -59,4 +71,9 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
     )
     expect(rows).toEqual([{ origin: text }])
   })
+})
+
+it('the version of the schema is raised when its tables change', () => {
+  const tables = createHash('sha256').update(SCHEMA.join().replace(/\s+/g, ' ')).digest('hex').slice(0, 8)
+  expect([SCHEMA_VERSION, tables]).toEqual([1, '8b045333'])
 })
