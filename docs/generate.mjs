@@ -155,13 +155,11 @@ function settings() {
   const nameOf = ({ path }) => path.split('.')[0]
   const rest = SETTINGS.filter(({ path }) => !COMMON.includes(path))
   const isSection = name => properties[name].properties !== undefined
-  const names = [...new Set(rest.map(nameOf))].filter(isSection)
+  const rowsIn = name => rest.filter(row => nameOf(row) === name)
+  const names = [...new Set(rest.map(nameOf))].filter(name => isSection(name) && rowsIn(name).length > 3)
   return [
-    tableOf(rest.filter(row => !isSection(nameOf(row)))),
-    ...names.map(
-      name =>
-        `### \`${name}\`\n\n${meaningOf(properties[name])}\n\n${tableOf(rest.filter(row => nameOf(row) === name))}`,
-    ),
+    ...names.map(name => `### \`${name}\`\n\n${meaningOf(properties[name])}\n\n${tableOf(rowsIn(name))}`),
+    `### Others\n\n${tableOf(rest.filter(row => !names.includes(nameOf(row))))}`,
   ].join('\n\n')
 }
 
@@ -171,8 +169,8 @@ function checkOf({ type, about }) {
   return `${command} stores a test image${rest}. Tested against: ${about.testedAgainst}.`
 }
 
-function optionsOf({ type, config, about }) {
-  return `${optionTable(type, config)}\n\n${describeKeys(type, about.family)}`
+function optionsOf({ type, config }) {
+  return [optionTable(type, config), ...describeKeys(type)].join('\n\n')
 }
 
 /** A vendor of S3, and a Git host, have options of another provider, which are on the page of that. */
@@ -189,13 +187,11 @@ function optionTable(type, config) {
   return tableOf(rows)
 }
 
-function describeKeys(type, family) {
+/** What is said of all others on docs/destinations/README.md. */
+function describeKeys(type) {
   const key = '[object key](../reference/file-names.md)'
-  if (type === 'command') return `\`{key}\` inserts the ${key}.`
-  if (type === 'http') return `\`{key}\` inserts the ${key}, and \`{filename}\` its last segment.`
-  if (['host', 'other'].includes(family))
-    return `The host gets the last segment of the ${key} as the file name.`
-  return `The ${key} is the path of the file at the destination.`
+  if (type === 'command') return [`\`{key}\` inserts the ${key}.`]
+  return type === 'http' ? [`\`{key}\` inserts the ${key}, and \`{filename}\` its last segment.`] : []
 }
 
 function options(schema) {
