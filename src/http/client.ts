@@ -1,9 +1,8 @@
 import type { Body } from '../body.ts'
 import { type ErrorCode, UploadError } from '../errors.ts'
 import { Problem } from '../problem.ts'
-import { createHttpAgents, type HttpAgents, type HttpSettings } from './agents.ts'
 import { decodeHeader, excerpt } from './excerpt.ts'
-import { exchange, type RawReply } from './exchange.ts'
+import type { RawReply, RawRequest } from './exchange.ts'
 import { type ConnectionAdvice, connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
 
 export interface HttpRequest {
@@ -30,72 +29,49 @@ export interface Refusal {
   readonly code?: ErrorCode
 }
 
-export interface HttpReply {
-  readonly status: number
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-  /** The bytes that `text` was decoded from. */
-  readonly bytes: Buffer
+export interface HttpReply extends Omit<RawReply, 'isCut'> {
   /** @throws Problem if the response is not JSON */
   json(): unknown
 }
 
-/** Sends requests over persistent connections. */
 export interface HttpClient {
   /** @throws Problem, retryable for transient statuses and network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
-/**
- * Creates an HTTP client. Who creates it must close it.
- *
- * @param agents tests use it to redirect connections
- */
+/** Creates an HTTP client of connections. */
 export function createHttpClient(
-  settings: HttpSettings,
-  agents: HttpAgents = createHttpAgents(settings),
-): HttpClient & { close(): void } {
-  async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
-    const url = new URL(request.url)
-    const { status, headers, bytes, ...reply } = await sendOnce(request, url, agents, signal)
-    const text = hideSent(reply.text, request.headers)
-    const accept = request.accept ?? (status => status >= 200 && status < 300)
-    const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
-    const read = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
-    if (!accept(status)) throw statusProblem(read, request.explain?.(read) ?? { reason: text }, url)
-    return read
+  exchange: (request: RawRequest, signal: AbortSignal) => Promise<RawReply>,
+): HttpClient {
+  /** Sends one request and reads its response. */
+  async function sendOnce(request: HttpRequest, url: URL, signal: AbortSignal): Promise<RawReply> {
+    const { method, body: content, maxReplyBytes } = request
+    if (url.username !== '' || url.password !== '') {
+      const why = `${url.host} was not contacted: the URL must not contain a user name or a password`
+      throw new Problem(why, { advice: 'Remove them.' })
+    }
+    signal.throwIfAborted()
+    const body = typeof content === 'string' ? Buffer.from(content) : content
+    try {
+      return await exchange({ url, method, headers: headersOf(request), body, maxReplyBytes }, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      // An UploadError comes from the body or a proxy, anything else from the connection.
+      if (error instanceof UploadError) throw error
+      throw connectionProblem(error, `${url.host} can't be reached`, request.advice)
+    }
   }
 
   return {
-    send,
-    close: agents.close,
-  }
-}
-
-/** Sends one request and reads its response. */
-async function sendOnce(
-  request: HttpRequest,
-  url: URL,
-  agents: HttpAgents,
-  signal: AbortSignal,
-): Promise<RawReply> {
-  const { method, body: content, maxReplyBytes } = request
-  if (url.username !== '' || url.password !== '') {
-    const why = `${url.host} was not contacted: the URL must not contain a user name or a password`
-    throw new Problem(why, { advice: 'Remove them.' })
-  }
-  signal.throwIfAborted()
-  const body = typeof content === 'string' ? Buffer.from(content) : content
-  const headers = headersOf(request)
-  try {
-    const way = await agents.get(url)
-    return await exchange({ url, way, method, headers, body, maxReplyBytes }, signal)
-  } catch (error) {
-    signal.throwIfAborted()
-    // An UploadError comes from the body or a proxy, anything else from the connection.
-    if (error instanceof UploadError) throw error
-    throw connectionProblem(error, `${url.host} can't be reached`, request.advice)
+    async send(request, signal) {
+      const url = new URL(request.url)
+      const { status, headers, bytes, ...raw } = await sendOnce(request, url, signal)
+      const text = hideSent(raw.text, request.headers)
+      const reply: HttpReply = { status, headers, text, bytes, json: () => parse(text, url) }
+      const isAccepted = request.accept?.(status) ?? (status >= 200 && status < 300)
+      if (!isAccepted) throw statusProblem(reply, request.explain?.(reply) ?? { reason: text }, url)
+      return reply
+    },
   }
 }
 

@@ -1,16 +1,32 @@
+import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
-import type { ConnectionSettings } from './agents.ts'
 import { createHttpClient, type HttpClient } from './client.ts'
-import { dial } from './dial.ts'
+import { createAgent, dial } from './dial.ts'
+import { exchange, type RawReply, type RawRequest, type Way } from './exchange.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
-import { DIRECT } from './proxy/outgoing.ts'
+import { DIRECT, type Outgoing, type OutgoingTarget, targetOf } from './proxy/outgoing.ts'
 import { readTrust } from './trust.ts'
 
-/** The connections of one destination. */
+/** How a client or a destination connects. */
+export interface ConnectionSettings {
+  /** PEM file with CA certificates to trust in addition to those of `network.caFile` and the built-in ones. */
+  readonly caFile?: string | undefined
+  /** If true, certificates of servers are not verified. Those of proxies are. Default: false. */
+  readonly insecureTls?: boolean | undefined
+  /** Outbound proxies. Default: none. */
+  readonly outgoing?: Outgoing | undefined
+  /** Idle timeout of a connection for HTTP, in milliseconds; 0 for none. Default: 60 s. */
+  readonly idleTimeoutMs?: number | undefined
+}
+
+/** The connections of one client or destination. Those for HTTP are persistent. Who creates them must close them. */
 export interface Connections {
   readonly http: HttpClient
+  /** Sends one request, whatever its response says. @throws as `exchange` of `http/exchange.ts` */
+  exchange(request: RawRequest, signal: AbortSignal): Promise<RawReply>
   /**
    * Connects to a server that does not speak HTTP, through the outbound proxy if there is one.
    *
@@ -22,28 +38,63 @@ export interface Connections {
   isProxied(target: Endpoint): boolean
   /** Options for TLS that begins later on a connection, such as by AUTH TLS of FTP. */
   tlsOptions(): Promise<ConnectionOptions>
-  /** Closes the connections of `http`. */
+  /** Closes the connections for HTTP. */
   close(): void
 }
 
-export function createConnections(settings: ConnectionSettings): Connections {
-  const { caFile, insecureTls, outgoing = DIRECT } = settings
-  const { send, close } = createHttpClient(settings)
+/** @param connect tests use it to redirect connections */
+export function createConnections(settings: ConnectionSettings, connect = dial): Connections {
+  const { caFile, insecureTls, idleTimeoutMs = 60_000, outgoing = DIRECT } = settings
+  const verified = { rejectUnauthorized: !insecureTls }
+  const closing = createCanceller()
+  const agents = new Map<string, Agent>()
   const getTrust = once(() => readTrust({ 'network.caFile': outgoing.caFile, caFile }))
-  const proxyFor = (target: Endpoint) => outgoing.proxyFor({ protocol: 'tcp:', ...target })
+  const asTcp = (target: Endpoint): OutgoingTarget => ({ protocol: 'tcp:', ...target })
+
+  async function open(target: OutgoingTarget, signal: AbortSignal, tls?: ConnectionOptions): Promise<Socket> {
+    const proxy = outgoing.proxyFor(target)
+    return connect(target, { signal, proxy, trust: await getTrust(), tls })
+  }
+
+  function findWay(url: URL): Way {
+    const { protocol, ...target } = targetOf(url)
+    const isSecure = protocol === 'https:'
+    const proxy = outgoing.proxyFor({ protocol, ...target })
+    const forwarder = !isSecure && proxy?.protocol.startsWith('http') ? proxy : undefined
+    const name = `${protocol} ${proxy?.label}`
+    const tls = isSecure ? { ...verified, ALPNProtocols: ['http/1.1'] } : undefined
+    // tinyproxy closes a connection after each response that it forwards, without announcing it.
+    const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
+    const agent =
+      agents.get(name) ??
+      createAgent(isSecure, options, async endpoint =>
+        forwarder
+          ? connect(forwarder, {
+              signal: closing.signal,
+              trust: await getTrust(),
+              tls: forwarder.protocol === 'https:' ? {} : undefined,
+            })
+          : open({ protocol, ...endpoint }, closing.signal, tls),
+      )
+    agents.set(name, agent)
+    return { agent, idleTimeoutMs, forwarder }
+  }
+
+  const send: Connections['exchange'] = async (request, signal) =>
+    exchange(request, findWay(request.url), signal)
 
   return {
-    http: { send },
-    close,
-    async dial(target, signal, tls) {
-      const proxy = proxyFor(target)
-      const trust = tls || proxy ? await getTrust() : undefined
-      return dial(target, { signal, proxy, trust, ...(tls && { tls: { rejectUnauthorized: !insecureTls } }) })
-    },
-    isProxied: target => proxyFor(target) !== undefined,
+    http: createHttpClient(send),
+    exchange: send,
+    dial: (target, signal, tls) => open(asTcp(target), signal, tls && verified),
+    isProxied: target => outgoing.proxyFor(asTcp(target)) !== undefined,
     async tlsOptions() {
       const secureContext = await getTrust()
-      return { rejectUnauthorized: !insecureTls, ...(secureContext && { secureContext }) }
+      return { ...verified, ...(secureContext && { secureContext }) }
+    },
+    close() {
+      closing.abort(new Error('the destination was closed'))
+      for (const agent of agents.values()) agent.destroy()
     },
   }
 }

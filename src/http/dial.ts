@@ -1,10 +1,12 @@
 import { lookup as systemLookup } from 'node:dns'
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { Agent, type AgentOptions, request } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type SecureContext } from 'node:tls'
 import { onAbort, orAborted } from '../flow/cancellation.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
+import { timeoutError } from './network.ts'
 import { loginHeaders, type ProxyServer } from './proxy/address.ts'
 import { explainReach, refusalOf } from './proxy/failure.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
@@ -44,8 +46,7 @@ export class ForbiddenAddress extends Error {}
  * @throws ProxyFailure; ForbiddenAddress; an error of the system or of TLS; the reason of the signal
  */
 export async function dial(endpoint: Endpoint, { signal, tls, ...options }: DialOptions): Promise<Socket> {
-  const late = () => Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const limit = beginTimeLimit(DIAL_MS, signal, late)
+  const limit = beginTimeLimit(DIAL_MS, signal, timeoutError)
   try {
     const socket = await reach(endpoint, { ...options, signal: limit.signal })
     return tls ? await startTls(socket, endpoint, { ...options, tls, signal: limit.signal }) : socket
@@ -55,6 +56,25 @@ export async function dial(endpoint: Endpoint, { signal, tls, ...options }: Dial
   } finally {
     limit.end()
   }
+}
+
+/** Creates an agent of HTTP whose connections are opened by `open`. */
+export function createAgent(
+  isSecure: boolean,
+  options: AgentOptions,
+  open: (endpoint: Endpoint) => Promise<Socket>,
+): Agent {
+  const agent = isSecure ? new HttpsAgent(options) : new Agent(options)
+  // The casts are needed because Node's types lack the host and port in `connection`, and the socket that `done` gets later.
+  agent.createConnection = (connection, done) => {
+    const { host, port } = connection as { host?: string; port?: number | string }
+    open({ host: host ?? '', port: Number(port) }).then(
+      socket => done?.(null, socket),
+      (error: Error) => done?.(error, undefined as never),
+    )
+    return undefined as never
+  }
+  return agent
 }
 
 /** Opens a TCP connection, through the proxy if there is one. */

@@ -1,32 +1,35 @@
-import {
-  type ClientRequest,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http'
+import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { promisify } from 'node:util'
 import { type Body, wrongSize } from '../body.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import { Problem } from '../problem.ts'
-import type { HttpWay } from './agents.ts'
+import { timeoutError } from './network.ts'
 import { percentDecode } from './percent-decode.ts'
-import { loginHeaders } from './proxy/address.ts'
+import { loginHeaders, type ProxyServer } from './proxy/address.ts'
 import { explainReach, ownRefusal } from './proxy/failure.ts'
 
 /** Default maximum size of a response, in bytes. */
-export const MAX_REPLY_BYTES = 1024 * 1024
+const MAX_REPLY_BYTES = 1024 * 1024
 
-export interface Exchange {
-  readonly url: URL
+/** How a request reaches its server. */
+export interface Way {
+  readonly agent: Agent
+  /** Maximum time in which nothing is sent or received. Milliseconds; 0 for none. */
+  readonly idleTimeoutMs: number
+  /** The proxy that the agent connects to, if it forwards plain HTTP: the request then contains the whole URL. */
+  readonly forwarder?: ProxyServer | undefined
   /** Unix socket to connect to instead of host and port. */
-  readonly socketPath?: string | undefined
-  readonly way: HttpWay
+  readonly socketPath?: string
+}
+
+export interface RawRequest {
+  readonly url: URL
   readonly method: string
   /** By lower-case names, with `content-length`. Those that every request has are added. */
   readonly headers: Readonly<Record<string, string>>
   /** No text: Node sends headers in the encoding of the text behind them, and they are Latin-1. */
-  readonly body: Buffer | Body | undefined
+  readonly body?: Buffer | Body | undefined
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number | undefined
   /** Maximum time for the body of the response, after which it is truncated. Milliseconds; default: none. */
@@ -35,7 +38,8 @@ export interface Exchange {
 
 export interface RawReply {
   readonly status: number
-  readonly headers: IncomingHttpHeaders
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
   /** Without a byte order mark. */
   readonly text: string
   /** Whether it was longer than what is read, in bytes or in time. */
@@ -52,22 +56,41 @@ const COMMON_HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-age
  *
  * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`; ProxyFailure
  */
-export function exchange(
-  { url, way, headers, body, maxReplyBytes = MAX_REPLY_BYTES, maxReplyMs, ...options }: Exchange,
+export async function exchange(request: RawRequest, way: Way, signal: AbortSignal): Promise<RawReply> {
+  signal.throwIfAborted()
+  const { url, maxReplyBytes = MAX_REPLY_BYTES } = request
+  const { response, received, isCut } = await sendAndReceive({ ...request, maxReplyBytes }, way, signal)
+  const refusal = way.forwarder && ownRefusal(way.forwarder, response)
+  if (refusal) throw refusal
+  const entries = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
+  const headers: Record<string, string> = Object.fromEntries(entries)
+  const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
+  const isPlain = encoding === 'identity' || received.length === 0
+  const bytes = isPlain ? received : await decompress(received, encoding, url.hostname, maxReplyBytes)
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
+  return { status: response.statusCode ?? 0, headers, text, isCut, bytes }
+}
+
+interface Received {
+  readonly response: IncomingMessage
+  readonly received: Buffer
+  readonly isCut: boolean
+}
+
+function sendAndReceive(
+  { url, method, headers, body, maxReplyBytes, maxReplyMs }: RawRequest & { readonly maxReplyBytes: number },
+  { forwarder, idleTimeoutMs, ...way }: Way,
   signal: AbortSignal,
-): Promise<RawReply> {
+): Promise<Received> {
   return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
     const { protocol, host, hostname, port, pathname, search } = url
-    const send = protocol === 'https:' ? httpsRequest : httpRequest
-    const { agent, forwarder } = way
     const all = { host, ...COMMON_HEADERS, ...headers, ...(forwarder && loginHeaders(forwarder)) }
-    const request = send({
-      ...options,
+    const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
+      ...way,
+      method,
       protocol,
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
-      agent,
       path: forwarder ? `http://${host}${pathname}${search}` : pathname + search,
       headers: Object.entries(all).flat(),
     })
@@ -87,50 +110,34 @@ export function exchange(
       request.destroy()
       finish()
     }
-
-    async function readReply(
-      status: number,
-      headers: IncomingHttpHeaders,
-      received: Buffer,
-      isCut: boolean,
-    ): Promise<RawReply> {
-      const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
-      const isPlain = encoding === 'identity' || received.length === 0
-      const bytes = isPlain ? received : await decompress(received, encoding, url.hostname, maxReplyBytes)
-      return { status, headers, text: bytes.toString('utf8').replace(/^\uFEFF/, ''), isCut, bytes }
-    }
-
-    function succeed(response: IncomingMessage, chunks: readonly Buffer[], isCut = false): void {
-      const { statusCode: status = 0, headers } = response
-      const refusal = forwarder && ownRefusal(forwarder, response)
-      if (refusal) reject(refusal)
-      else resolve(readReply(status, headers, Buffer.concat(chunks), isCut))
+    function succeed(response: IncomingMessage, received: readonly Buffer[], isCut = false): void {
+      resolve({ response, received: Buffer.concat(received), isCut })
       finish()
       if (isCut) response.destroy()
     }
 
     // With a forwarding proxy, the connection belongs to the proxy.
-    const explain = (error: Error) => (forwarder ? explainReach(forwarder, error) : error)
-    const breakOff = (error: Error) => fail(explain(error))
+    const breakOff = (error: Error) => fail(forwarder ? explainReach(forwarder, error) : error)
     request.on('error', breakOff)
+    request.setTimeout(idleTimeoutMs, () => breakOff(timeoutError()))
     // Without this a server that turns to another protocol would be waited for until the time is over.
     request.on('upgrade', (response, socket) => {
       socket.destroy()
       succeed(response, [])
     })
     request.on('response', response => {
-      const chunks: Buffer[] = []
+      const received: Buffer[] = []
       let size = 0
-      if (maxReplyMs !== undefined) late = setTimeout(() => succeed(response, chunks, true), maxReplyMs)
+      if (maxReplyMs !== undefined) late = setTimeout(() => succeed(response, received, true), maxReplyMs)
       response.on('error', breakOff)
       response.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
+        received.push(chunk)
         size += chunk.length
-        if (size > maxReplyBytes) succeed(response, chunks, true)
+        if (size > maxReplyBytes) succeed(response, received, true)
       })
       // OpenStack Swift sends the end of a body after some of these, which node:http reports as a broken response.
-      if (options.method === 'HEAD') succeed(response, [])
-      else response.on('end', () => succeed(response, chunks))
+      if (method === 'HEAD') succeed(response, [])
+      else response.on('end', () => succeed(response, received))
     })
     if (chunks === undefined) request.end(body)
     else sendChunks(request, chunks, (body as Body).size).catch(fail)
@@ -138,7 +145,8 @@ export function exchange(
 }
 
 /**
- * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
+ * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway. A truncated
+ * response is decompressed as far as it goes.
  *
  * @throws Problem
  */
@@ -149,24 +157,16 @@ async function decompress(
   maxOutputLength: number,
 ): Promise<Buffer> {
   const { brotliDecompress, constants, unzip } = await import('node:zlib')
-  // A truncated response is decompressed as far as it goes.
-  const { BROTLI_OPERATION_FLUSH, Z_SYNC_FLUSH } = constants
-  let cause: unknown
-  try {
-    if (encoding === 'br')
-      return await promisify(brotliDecompress)(bytes, {
-        finishFlush: BROTLI_OPERATION_FLUSH,
-        maxOutputLength,
-      })
-    if (/^(?:x-)?gzip$|^deflate$/.test(encoding))
-      return await promisify(unzip)(bytes, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })
-  } catch (error) {
-    cause = error
+  const fail = (cause?: unknown): never => {
+    const why = `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`
+    throw new Problem(why, { advice: 'Turn off compression at the server or its proxy.', cause })
   }
-  throw new Problem(
-    `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`,
-    { advice: 'Turn off compression at the server or its proxy.', cause },
-  )
+  if (encoding === 'br') {
+    const options = { finishFlush: constants.BROTLI_OPERATION_FLUSH, maxOutputLength }
+    return promisify(brotliDecompress)(bytes, options).catch(fail)
+  }
+  if (!/^(?:x-)?gzip$|^deflate$/.test(encoding)) return fail()
+  return promisify(unzip)(bytes, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength }).catch(fail)
 }
 
 /**

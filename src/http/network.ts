@@ -41,6 +41,10 @@ export function networkCodeOf(error: unknown): string {
   return ''
 }
 
+/** The error of a server that does not respond in time. */
+export const timeoutError = () =>
+  Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
+
 /** What to do about a failed connection, by its code, or by its kind: `certificate` or `tls`. */
 export type ConnectionAdvice = Readonly<Record<string, string>>
 

@@ -1,4 +1,4 @@
-import type { ConnectionSettings } from '../http/agents.ts'
+import type { ConnectionSettings } from '../http/connections.ts'
 import { isDefined, type Provider, type Target } from '../providers/contract.ts'
 import { kit, type Plugin } from '../providers/kit.ts'
 

@@ -1,5 +1,4 @@
-import type { ConnectionSettings } from '../http/agents.ts'
-import { type Connections, createConnections } from '../http/connections.ts'
+import { type ConnectionSettings, type Connections, createConnections } from '../http/connections.ts'
 import type * as z from '../packages/zod.ts'
 import { toCheckedTarget } from './shared/checked-target.ts'
 import type { PicGoOptions } from './shared/picgo-options.ts'
@@ -32,7 +31,7 @@ export interface ProviderDeps extends ConnectionSettings {
 }
 
 /** What a provider gets. The server owns its connections: proxy, certificates and time limits are applied, and it closes them. */
-export interface Context extends ProviderDeps, Omit<Connections, 'close'> {}
+export interface Context extends ProviderDeps, Omit<Connections, 'close' | 'exchange'> {}
 
 /** Families of providers, in the order of `init` and the README. Within a family, providers are sorted by type. */
 export const FAMILIES = ['folder', 'bucket', 'repository', 'server', 'host', 'other'] as const
@@ -102,7 +101,7 @@ export function defineProvider<C extends z.ZodObject>(provider: ProviderDefiniti
       const id = `${provider.type}/${deps.name}`
       if (deps.insecureTls)
         deps.warn(`${id}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
-      const { close, ...connections } = createConnections(deps)
+      const { close, exchange: _, ...connections } = createConnections(deps)
       const opened = provider.open(config, { ...deps, ...connections })
       const check = (target: OpenTarget) => toCheckedTarget(target, id, close)
       return opened instanceof Promise ? opened.then(check) : check(opened)

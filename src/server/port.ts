@@ -193,25 +193,24 @@ async function get(
   outgoing: Outgoing | undefined,
   signal: AbortSignal,
 ): Promise<RawReply> {
-  const [{ createHttpAgents }, { basicAuthorization, exchange }] = await Promise.all([
-    import('../http/agents.ts'),
+  const [{ createConnections }, { basicAuthorization, exchange }] = await Promise.all([
+    import('../http/connections.ts'),
     import('../http/exchange.ts'),
   ])
-  const agents = createHttpAgents({ idleTimeoutMs: TIMEOUTS_MS['/ready'], outgoing })
+  const connections = createConnections({ idleTimeoutMs: TIMEOUTS_MS['/ready'], outgoing })
   const authorization = basicAuthorization(url)
   try {
     const request = {
       url,
-      // The agents open connections by host and port.
-      way: socketPath === undefined ? await agents.get(url) : { agent: new Agent() },
-      socketPath,
       method: 'GET',
       headers: { ...(authorization && { authorization }) },
-      body: undefined,
       maxReplyBytes: 4096,
     }
-    return await exchange(request, signal)
+    // The connections are opened by host and port.
+    if (socketPath !== undefined)
+      return await exchange(request, { socketPath, agent: new Agent(), idleTimeoutMs: 0 }, signal)
+    return await connections.exchange(request, signal)
   } finally {
-    agents.close()
+    connections.close()
   }
 }

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { LoadedConfig } from '../config/load.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
+import type { HttpClient, HttpReply } from '../http/client.ts'
+import { createConnections } from '../http/connections.ts'
 import { type Destination, type DestinationSpec, idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { sendObject, toObject } from '../uploader/send.ts'
@@ -83,11 +84,11 @@ async function fetchBack(
   signal: AbortSignal,
   hint: string,
 ): Promise<string> {
-  const client = createHttpClient({ ...spec?.common, outgoing: destination.outgoing })
+  const { http, close } = createConnections({ ...spec?.common, outgoing: destination.outgoing })
   const late = () => new Error('there was no response in time.')
   const limit = beginTimeLimit(key === undefined ? TIMEOUT_MS : OWN_LINK_MS, signal, late)
   try {
-    const reply = await follow(client, link, limit.signal).catch((error: Error) =>
+    const reply = await follow(http, link, limit.signal).catch((error: Error) =>
       limit.signal.aborted ? late() : error,
     )
     if (reply instanceof Error && key !== undefined)
@@ -102,7 +103,7 @@ async function fetchBack(
     return 'downloaded'
   } finally {
     limit.end()
-    client.close()
+    close()
   }
 }
 

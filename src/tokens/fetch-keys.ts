@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import { createHttpClient } from '../http/client.ts'
+import { createConnections } from '../http/connections.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { membersOf } from '../members.ts'
 import { isSafeUrl, type KeyPlace } from './presets.ts'
@@ -23,12 +23,12 @@ export async function fetchKeys(
   outgoing: Outgoing,
   timeoutMs = TIMEOUT_MS,
 ): Promise<unknown> {
-  const client = createHttpClient({ outgoing, idleTimeoutMs: timeoutMs })
+  const { http, close } = createConnections({ outgoing, idleTimeoutMs: timeoutMs })
   const late = () => new Error(`there was no complete response within ${timeoutMs / 1000} s`)
   const limit = beginTimeLimit(timeoutMs, new AbortController().signal, late)
   const get = async (url: string) => {
     const request = { method: 'GET', url, headers: { accept: 'application/json' }, maxReplyBytes: MOST_BYTES }
-    const reply = await client.send({ ...request, accept: status => status === 200 }, limit.signal)
+    const reply = await http.send({ ...request, accept: status => status === 200 }, limit.signal)
     if (reply.bytes.length > MOST_BYTES)
       throw new Error(`${new URL(url).host} returned more than ${MOST_BYTES} bytes`)
     return reply.json()
@@ -41,7 +41,7 @@ export async function fetchKeys(
     )
   } finally {
     limit.end()
-    client.close()
+    close()
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { onAbort } from '../flow/cancellation.ts'
 import { runProgram, tailOf } from '../flow/run-program.ts'
-import { createHttpClient } from '../http/client.ts'
+import { createConnections } from '../http/connections.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type { Upload } from '../store/contract.ts'
 
@@ -121,7 +121,7 @@ async function callWebhook(
   body: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = createHttpClient({ outgoing: hook.outgoing, idleTimeoutMs: 0 })
+  const { http, close } = createConnections({ outgoing: hook.outgoing, idleTimeoutMs: 0 })
   const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
   const headers = {
     'Content-Type': 'application/json',
@@ -129,8 +129,8 @@ async function callWebhook(
     ...(signature && { 'X-Upload-Signature': `sha256=${signature}` }),
   }
   try {
-    await client.send({ method: 'POST', url, headers, body }, signal)
+    await http.send({ method: 'POST', url, headers, body }, signal)
   } finally {
-    client.close()
+    close()
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { createHttpClient } from '../../src/http/client.ts'
+import { createConnections } from '../../src/http/connections.ts'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
 
 const signal = new AbortController().signal
@@ -9,11 +9,11 @@ const signal = new AbortController().signal
 /** A client with a proxy of its own, so that servers of this machine are reached through it. */
 export function clientBy(proxy: string, caFile?: string) {
   const outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {}).with(proxy)
-  const client = createHttpClient({ caFile, outgoing })
-  onTestFinished(() => client.close())
+  const { http, close } = createConnections({ caFile, outgoing })
+  onTestFinished(close)
   return {
-    put: (url: string, body = 'x') => client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),
-    close: () => client.close(),
+    put: (url: string, body = 'x') => http.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),
+    close,
   }
 }
 

@@ -3,16 +3,16 @@ import { createServer as createTcpServer } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { inFile } from '../../src/body.ts'
-import { createHttpClient } from '../../src/http/client.ts'
+import { createConnections } from '../../src/http/connections.ts'
 import { excerpt } from '../../src/http/excerpt.ts'
 import { parseRetryAfter } from '../../src/http/network.ts'
 
 const signal = new AbortController().signal
 
 function makeClient(idleTimeoutMs?: number) {
-  const client = createHttpClient({ idleTimeoutMs })
-  onTestFinished(() => client.close())
-  return client
+  const { http, close } = createConnections({ idleTimeoutMs })
+  onTestFinished(close)
+  return http
 }
 
 async function listen(handle: RequestListener): Promise<string> {

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readResponse } from '../../src/client/api/response.ts'
 import { FORMATS } from '../../src/client/reports/format.ts'
-import { createHttpAgents } from '../../src/http/agents.ts'
-import { exchange } from '../../src/http/exchange.ts'
+import { createConnections } from '../../src/http/connections.ts'
 import { formatLink } from '../../src/page/links.ts'
 import { oneLine, toJson } from '../../src/safe-text.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
@@ -197,10 +196,9 @@ describe('a server that is sent to', () => {
       const timer = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(timer))
     })
-    const agents = createHttpAgents({ idleTimeoutMs: 0 })
-    const where = { url: new URL(url), way: await agents.get(new URL(url)) }
-    const request = { ...where, method: 'GET', headers: {}, body: undefined, maxReplyMs: 300 }
-    const reply = await exchange(request, new AbortController().signal)
+    const request = { url: new URL(url), method: 'GET', headers: {}, maxReplyMs: 300 }
+    const connections = createConnections({ idleTimeoutMs: 0 })
+    const reply = await connections.exchange(request, new AbortController().signal)
     expect(() => readResponse(reply, 1, 'it')).toThrow('or takes longer than 60 s')
   })
 

@@ -1,7 +1,7 @@
 import { type ErrorCode, UploadError } from '../../errors.ts'
 import type { Transience } from '../../flow/retry.ts'
-import { createHttpAgents } from '../../http/agents.ts'
-import { basicAuthorization, exchange, type RawReply } from '../../http/exchange.ts'
+import { createConnections } from '../../http/connections.ts'
+import { basicAuthorization, type RawReply } from '../../http/exchange.ts'
 import type { TypedBody } from '../../http/form-body.ts'
 import {
   connectionProblem,
@@ -91,7 +91,7 @@ export function openConnection(
   const isKnown = key || hasKey(base) || (!credentials.token && tokenFrom === undefined && login)
   const tokens = isKnown ? undefined : openTokens(base, credentials, context, tokenMs)
   const outgoing = fromEnvironment(context.env)
-  const agents = createHttpAgents({ idleTimeoutMs: idleMs, outgoing })
+  const { exchange, close } = createConnections({ idleTimeoutMs: idleMs, outgoing })
 
   /** Redirects are not followed, because another server would then get the upload key. */
   async function send(
@@ -107,8 +107,7 @@ export function openConnection(
       ...headers,
       ...credentialsOf(token),
     }
-    const way = await agents.get(url)
-    return exchange({ url, way, method: 'POST', headers: all, body, ...REPLY_LIMITS }, signal)
+    return exchange({ url, method: 'POST', headers: all, body, ...REPLY_LIMITS }, signal)
   }
 
   function credentialsOf(token: string | undefined): Record<string, string> {
@@ -151,7 +150,7 @@ export function openConnection(
         return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
       }
     },
-    close: agents.close,
+    close,
   }
 }
 
@@ -217,7 +216,7 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
  */
 function judge(reply: RawReply, count: number, { host, href }: URL, hint: string): RequestOutcome {
   const { status, headers } = reply
-  const to = headers.location
+  const to = headers['location']
   if (status >= 300 && status < 400 && to !== undefined && URL.canParse(to, href)) {
     const message = `${host} redirects to ${new URL(to, href).origin} (${status}). If that server is yours, pass its URL to --server`
     return { outcomes: [], message, code: 'no_answer', status }

@@ -1,7 +1,8 @@
 import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createHttpClient, type HttpReply, type HttpRequest, type Refusal } from '../../http/client.ts'
+import type { HttpReply, HttpRequest, Refusal } from '../../http/client.ts'
+import { createConnections } from '../../http/connections.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { FORGE_APIS, type ForgeApi } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
@@ -48,14 +49,14 @@ export interface ForgeClient {
 export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeClient {
   const api = FORGE_APIS[pullRequest.forge]
   const { host } = new URL(pullRequest.api)
-  const client = createHttpClient({ outgoing, idleTimeoutMs: SILENT_MS })
+  const { http, close } = createConnections({ outgoing, idleTimeoutMs: SILENT_MS })
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const late = () =>
       new UploadError('destination_failed', `${host} did not respond within ${RESPONSE_MS / 1000} s.`)
     const limit = beginTimeLimit(RESPONSE_MS, signal, late)
     try {
-      return await client.send(request, limit.signal)
+      return await http.send(request, limit.signal)
     } finally {
       limit.end()
     }
@@ -95,7 +96,7 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
       }
       return retry(attempt, retries, signal)
     },
-    close: () => client.close(),
+    close,
   }
 }
 

@@ -1,6 +1,7 @@
 import { messageOf, UploadError } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createHttpClient, type HttpReply, type Refusal } from '../../http/client.ts'
+import type { HttpReply, Refusal } from '../../http/client.ts'
+import { createConnections } from '../../http/connections.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { membersOf } from '../../members.ts'
 import {
@@ -26,13 +27,13 @@ export function openGitHub(
   { env, mask, learn }: TokenContext,
 ): TokenSource {
   async function ask(url: URL, bearer: string, outer: AbortSignal): Promise<string> {
-    const client = createHttpClient({ outgoing: fromEnvironment(env), idleTimeoutMs: limitMs })
+    const { http, close } = createConnections({ outgoing: fromEnvironment(env), idleTimeoutMs: limitMs })
     const late = () =>
       new TokenError(`${url.host} returned no token within ${limitMs / 1000} s.`, { isTransient: true })
     const limit = beginTimeLimit(limitMs, outer, late)
     const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` }
     try {
-      const reply = await client.send(
+      const reply = await http.send(
         { method: 'GET', url, headers, maxReplyBytes: MAX_REPLY_BYTES, explain: explainRefusal },
         limit.signal,
       )
@@ -49,7 +50,7 @@ export function openGitHub(
       })
     } finally {
       limit.end()
-      client.close()
+      close()
     }
   }
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { createHttpClient } from '../../../src/http/client.ts'
+import { createConnections } from '../../../src/http/connections.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
 import { credentialsOfEnvironment } from '../../../src/providers/s3/credentials.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
@@ -112,8 +112,8 @@ async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
     ...{ AWS_ENDPOINT_URL_SSO: 'http://sso.example', AWS_ENDPOINT_URL_SSO_OIDC: 'http://oidc.example' },
   })
   const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
-  const http = createHttpClient({ outgoing })
-  onTestFinished(http.close)
+  const { http, close } = createConnections({ outgoing })
+  onTestFinished(close)
   return { home, proxy, get: credentialsOfEnvironment('eu-west-1', { http }) }
 }
 

@@ -9,9 +9,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type Body, inMemory } from '../../../src/body.ts'
-import type { ConnectionSettings } from '../../../src/http/agents.ts'
-import { createHttpClient } from '../../../src/http/client.ts'
-import { createConnections } from '../../../src/http/connections.ts'
+import { type ConnectionSettings, createConnections } from '../../../src/http/connections.ts'
 import { formBody } from '../../../src/http/form-body.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
@@ -163,20 +161,20 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
     return { caFile: servers.caFile, outgoing: general.with(proxy), ...more }
   }
   function put(url: string, body: Body, used = settings()) {
-    const client = createHttpClient(used)
-    onTestFinished(() => client.close())
-    return client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, new AbortController().signal)
+    const { http, close } = createConnections(used)
+    onTestFinished(close)
+    return http.send({ method: 'PUT', url: `${url}/a?b=c`, body }, new AbortController().signal)
   }
 
   it.each(['http', 'https'] as const)(
     'requests arrive by %s over few connections, without the login of the proxy',
     async scheme => {
-      const client = createHttpClient(settings())
-      onTestFinished(() => client.close())
+      const { http, close } = createConnections(settings())
+      onTestFinished(close)
       const before = servers.accepted()
       for (let i = 0; i < 10; i++) {
         const request = { method: 'PUT', url: `${servers[scheme]}/a?b=c`, body: Buffer.alloc(300_000) }
-        const reply = (await client.send(request, new AbortController().signal)).json()
+        const reply = (await http.send(request, new AbortController().signal)).json()
         expect(reply).toMatchObject({ method: 'PUT', url: '/a?b=c', length: 300_000 })
         expect((reply as { headers: object }).headers).not.toHaveProperty('proxy-authorization')
       }

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import type { ConnectionSettings } from '../../../src/http/agents.ts'
+import type { ConnectionSettings } from '../../../src/http/connections.ts'
 import type { Target } from '../../../src/providers/contract.ts'
 import { ftp } from '../../../src/providers/ftp/index.ts'
 import type { Destination } from '../../../src/uploader/destinations.ts'

@@ -11,7 +11,7 @@ import { s3 } from '../../../src/providers/s3/index.ts'
 import type { Destination } from '../../../src/uploader/destinations.ts'
 import { openDestinations } from '../../../src/uploader/open.ts'
 import { deliverObject } from '../../helpers/deliver-object.ts'
-import { createLoopbackAgents } from '../../helpers/loopback-agents.ts'
+import { dialLoopback } from '../../helpers/dial-loopback.ts'
 import { hasAll, type Needs, needsAll } from '../../helpers/needs.ts'
 import { measureGrowth } from '../../helpers/peak-memory.ts'
 import {
@@ -117,10 +117,10 @@ describe('s3 at Ceph', () => {
   it('names the bucket in the host, with and without TLS', async () => {
     const { caFile, port, tlsPort } = rgw
     const { readFile } = await import('node:fs/promises')
-    const agents = createLoopbackAgents({ ca: await readFile(caFile, 'utf8') })
+    const connect = dialLoopback({ ca: await readFile(caFile, 'utf8') })
     for (const endpoint of [`http://s3.localhost:${port}`, `https://s3.localhost:${tlsPort}`]) {
       const virtual = { ...options, endpoint, addressingStyle: 'virtual' }
-      const target = closeAfterTest(openLoopbackS3(virtual, agents))
+      const target = closeAfterTest(openLoopbackS3(virtual, connect))
       const bytes = randomBytes(3 * MIB)
       await target.put(objectOf('virtual.bin', bytes), never())
       expect((await rgw.admin.read('pictures', 'virtual.bin')).equals(bytes)).toBe(true)
@@ -151,13 +151,13 @@ describe('s3 at Ceph', () => {
 
   it('says when the certificate is for another name, or when there is no TLS at all', async () => {
     const { readFile } = await import('node:fs/promises')
-    const agents = createLoopbackAgents({ ca: await readFile(rgw.caFile, 'utf8') })
+    const connect = dialLoopback({ ca: await readFile(rgw.caFile, 'utf8') })
     const other = {
       ...options,
       endpoint: `https://s3.example.com:${rgw.tlsPort}`,
       addressingStyle: 'virtual',
     }
-    const named = closeAfterTest(openLoopbackS3(other, agents))
+    const named = closeAfterTest(openLoopbackS3(other, connect))
     const error = await failureOf(named.put(objectOf('a', Buffer.of(1)), never()))
     expect(error.message).toMatch(
       /pictures\.s3\.example\.com:\d+ can't be reached: its certificate is for another hostname \(\w+\)\. Check "endpoint", or set "addressingStyle" to "path"/,

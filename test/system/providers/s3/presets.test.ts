@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PRESET_NAMES } from '../../../../src/providers/s3/presets.ts'
-import { createLoopbackAgents } from '../../../helpers/loopback-agents.ts'
+import { dialLoopback } from '../../../helpers/dial-loopback.ts'
 import { hasProgram, needs } from '../../../helpers/needs.ts'
 import { objectOf } from '../../../helpers/provider-contract.ts'
 import { type Recorded, type Recorder, startRecorder } from '../../../helpers/recorder.ts'
@@ -142,8 +142,8 @@ afterAll(async () => {
 
 /** Stores an object and gives the request that was sent for it. */
 async function put(options: Record<string, unknown>, body = Buffer.from('a picture')) {
-  const agents = createLoopbackAgents({ port: recorder.port, ca })
-  const target = openLoopbackS3({ bucket: 'pics', ...KEYS, ...options }, agents)
+  const connect = dialLoopback({ port: recorder.port, ca })
+  const target = openLoopbackS3({ bucket: 'pics', ...KEYS, ...options }, connect)
   const stored = await target.put(objectOf(KEY, body, 'image/png'), never())
   await target.close?.()
   return { stored, request: recorder.requests.at(-1) as Recorded }
