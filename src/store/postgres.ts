@@ -105,6 +105,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
     },
   }
   try {
+    // A user without the right to create tables can use a database that has them.
     if (!(await connection.read(hasSchema))) {
       if (!mayCreate)
         throw storeUnavailable('The database of the server has no tables. Start the server first.')
@@ -122,15 +123,17 @@ const MADE_WITH = `upload-server, schema ${SCHEMA_VERSION}`
 
 /** @returns false if there are no tables. @throws OtherSchema */
 async function hasSchema(db: Db): Promise<boolean> {
+  // Functions such as to_regclass may not see tables that another server has just made.
   const [found] = await db.all<{ name: string; comment: string | null }>(
-    sql`select current_database() as name, obj_description(to_regclass('uploads'), 'pg_class') as comment
-      where to_regclass('uploads') is not null`,
+    sql`select current_database() as name, description as comment from pg_class
+      left join pg_description on objoid = pg_class.oid and objsubid = 0 and classoid = 'pg_class'::regclass
+      where relname = 'uploads' and relnamespace = any(current_schemas(false)::regnamespace[])`,
   )
   if (found && found.comment !== MADE_WITH) throw new OtherSchema(`"${found.name}"`)
   return found !== undefined
 }
 
-/** Several servers may do it at once. A user without the right to create tables can use a database that has them. */
+/** Several servers may do it at once. */
 async function createTables(db: Db): Promise<void> {
   await db.all(sql`select pg_advisory_xact_lock(${LOCK})`)
   if (await hasSchema(db)) return
