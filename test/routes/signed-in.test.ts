@@ -1,19 +1,87 @@
-import { expect, it } from 'vitest'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { askMe } from '../helpers/page-me.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
-const proxied = (proxy: object) => ({
-  server: { key: 'k3y-0f-the-server' },
+// Whom a reverse proxy names, and which pages may use it, stands in test/routes/access.test.ts.
+
+const KEY = 'k3y-0f-the-server'
+const proxied = (proxy: object, more: object = {}) => ({
+  server: { key: KEY },
   auth: { reverseProxy: { from: ['127.0.0.1'], ...proxy } },
   page: { history: true },
+  ...more,
 })
+const AUTHELIA = { preset: 'authelia' }
+const EVIL = 'https://evil.example'
 
 const get = (app: TestApp, path: string, headers: Record<string, string>) =>
   ask(app.url, 'GET', path, { headers })
+const put = (app: TestApp, headers: Record<string, string>) =>
+  ask(app.url, 'PUT', '/upload/a.txt', {
+    headers: { 'Content-Type': 'text/plain', ...headers },
+    body: Buffer.from('hi'), // Node would send the headers as UTF-8 with a text
+  })
+
+const shared = shareApp({ config: proxied(AUTHELIA) })
+
+it('a person is the caller in the log and in the history, and {user} of the key template', async () => {
+  const app = await startApp({ config: proxied(AUTHELIA, { keyTemplate: '{user}/{filename}{extname}' }) })
+  const zoe = Buffer.from('zoë').toString('latin1')
+  for (const headers of [{ 'Remote-User': zoe }, { 'Remote-User': '..\\..\\root' }, { 'X-Upload-Key': KEY }])
+    expect((await put(app, headers as Record<string, string>)).status).toBe(200)
+  expect(app.log.filter(line => line['stored'] === 1)).toMatchObject([
+    { caller: 'proxy: zoë', admittedBy: 'proxy' },
+    { caller: 'proxy: ..\\..\\root', admittedBy: 'proxy' },
+    { caller: 'server', admittedBy: 'key' },
+  ])
+  const history = async (user: string) =>
+    JSON.parse((await get(app, '/history', { 'Remote-User': user })).body).result
+  expect(await history(zoe)).toHaveLength(1)
+  expect(await history('bob')).toEqual([])
+  expect((await app.files()).join(' ')).toMatch(
+    /files\/root-[0-9a-f]{6}\/a\.txt \S*files\/server\/a\.txt \S*files\/zoë/,
+  )
+})
+
+it('a proxy on the Unix socket of the server names people', async () => {
+  const host = join(await makeDirectory(), 'upload.sock')
+  const reverseProxy = { from: ['unix'], preset: 'tailscale' }
+  await startApp({ config: { server: { host }, auth: { reverseProxy } } })
+  const send = (user: string) =>
+    ask('http://localhost', 'PUT', '/upload/a.txt', {
+      headers: { 'Content-Type': 'text/plain', 'Tailscale-User-Login': user },
+      body: 'hi',
+      socketPath: host,
+    })
+  expect(await send('alice@example.com')).toMatchObject({ status: 200 })
+  expect(await send('')).toMatchObject({ status: 401 })
+})
+
+it('attack: a person whom the proxy names reads the metrics', async () => {
+  const token = 'the-token-of-the-scraper'
+  const app = await startApp({ config: proxied(AUTHELIA, { metrics: { enabled: true, token } }) })
+  const alice = { 'Remote-User': 'alice' }
+  expect((await get(app, '/metrics', alice)).status).toBe(401)
+  expect((await get(app, '/metrics', { ...alice, Authorization: `Bearer ${token}` })).status).toBe(200)
+})
+
+it('for pages of other sites, the history and finalization are refused, pages and files are not', async () => {
+  const headers = { 'Remote-User': 'alice', Origin: EVIL }
+  const status = async (method: string, path: string) =>
+    (await ask(shared().url, method, path, { headers })).status
+  expect(await status('GET', '/history')).toBe(403)
+  expect(await status('POST', '/upload?finalizationId=x')).toBe(403)
+  expect(await status('GET', '/')).toBe(200)
+  expect(await status('GET', '/files/Default/none')).toBe(404)
+})
 
 it.each([
-  [{ preset: 'authelia' }, 'remote-user', /can’t sign in there/, /Bearer \$UPLOAD_KEY/, 'Bearer YOUR_KEY'],
+  [AUTHELIA, 'remote-user', /can’t sign in there/, /Bearer \$UPLOAD_KEY/, 'Bearer YOUR_KEY'],
   [{ preset: 'tailscale' }, 'tailscale-user-login', /recognizes your machine/, /curl -F file/, undefined],
   [
     { userHeader: 'X-User' },
@@ -36,29 +104,79 @@ it.each([
 )
 
 it('the page asks for no key where none helps', async () => {
-  const app = await startApp({ config: proxied({ preset: 'authelia' }) })
-  const { me } = await askMe(app.url, { 'remote-user': 'alice,root' })
+  const { me } = await askMe(shared().url, { 'remote-user': 'alice,root' })
   expect(me.visitor).toMatchObject({ code: 'unauthorized', isKeyUseless: true })
-  expect((await askMe(app.url)).me.visitor).toMatchObject({ code: 'unauthorized', isKeyUseless: false })
+  expect((await askMe(shared().url)).me.visitor).toMatchObject({ code: 'unauthorized', isKeyUseless: false })
 })
 
 it('the page names the maximum file size of the person, not that of the server', async () => {
-  const app = await startApp({ config: proxied({ preset: 'authelia', fileSize: '5MB' }) })
+  const app = await startApp({ config: proxied({ ...AUTHELIA, fileSize: '5MB' }) })
   expect((await askMe(app.url, { 'remote-user': 'alice' })).me.fileSize).toBe(5 * 1024 * 1024)
   expect((await askMe(app.url)).me.fileSize).toBe(100 * 1024 * 1024)
 })
 
-it.each<[what: string, headers: () => Record<string, string>, isGreeted: boolean]>([
-  ['the script of the page', () => ({ 'Sec-Fetch-Site': 'same-origin' }), true],
-  ['a script of another site', () => ({ Origin: 'https://evil.example' }), false],
-  ['a sandboxed frame', () => ({ Origin: 'null' }), false],
-  ['a name of the attacker that leads here', () => ({ Host: 'evil.example' }), false],
-  ['a reverse proxy that sends its own name for the server', () => ({ Host: 'upload-server:36677' }), true],
-])('the page and the history are read by %s', async (_, headers, isGreeted) => {
-  const app = await startApp({ config: proxied({ preset: 'authelia' }) })
-  const { me, reply } = await askMe(app.url, { 'Remote-User': 'alice', ...headers() })
+it.each<[what: string, headers: Record<string, string>, isGreeted: boolean]>([
+  ['the script of the page', { 'Sec-Fetch-Site': 'same-origin' }, true],
+  ['a script of another site', { Origin: EVIL }, false],
+  ['a sandboxed frame', { Origin: 'null' }, false],
+  ['a name of the attacker that leads here', { Host: 'evil.example' }, false],
+  ['a reverse proxy that sends its own name for the server', { Host: 'upload-server:36677' }, true],
+])('the page and the history are read by %s', async (_, more, isGreeted) => {
+  const headers = { 'Remote-User': 'alice', ...more }
+  const { me, reply } = await askMe(shared().url, headers)
   expect(me.visitor.admittedBy === 'proxy').toBe(isGreeted)
   expect(reply.body.includes('alice')).toBe(isGreeted)
-  const history = await get(app, '/history', { 'Remote-User': 'alice', ...headers() })
-  expect(history.status).toBe(isGreeted ? 200 : 403)
+  expect((await get(shared(), '/history', headers)).status).toBe(isGreeted ? 200 : 403)
+})
+
+describe('a proxy on this machine that shows itself', () => {
+  const warnings = (app: TestApp) =>
+    app.log.filter(line => line['level'] === 'warn' && /proxy on this machine/.test(String(line['msg'])))
+  const FORWARDED = { 'X-Forwarded-For': '203.0.113.9' }
+
+  it.each(['X-Forwarded-For', 'X-Real-IP', 'Via', 'Forwarded'])(
+    'by %s: the log says once what to set',
+    async name => {
+      const app = await startApp({ config: { server: { key: KEY } } })
+      await ask(app.url, 'GET', '/')
+      expect(warnings(app)).toEqual([])
+      for (const path of ['/files/Default/a', '/', '/upload']) await get(app, path, { [name]: '203.0.113.9' })
+      expect(warnings(app)).toMatchObject([{ msg: expect.stringContaining('auth.loopbackExempt to false') }])
+    },
+  )
+
+  it.each<[where: string, config: Record<string, unknown>]>([
+    ['auth.loopbackExempt is false', { auth: { loopbackExempt: false } }],
+    ['its requests are never local', proxied(AUTHELIA, { server: { publicUrl: 'https://img.example.com' } })],
+  ])('is not spoken of where %s', async (_, config) => {
+    const app = await startApp({ config })
+    await get(app, '/', { 'Remote-User': 'alice', ...FORWARDED })
+    expect(warnings(app)).toEqual([])
+  })
+})
+
+describe('a configuration is refused:', () => {
+  const FROM = { from: ['10.0.0.1'] }
+  it.each<[what: string, auth: object, says: RegExp]>([
+    ['a range without a secret', { from: ['10.0.0.0/8'], ...AUTHELIA }, /auth\.reverseProxy\.from.*range/s],
+    ['no header', FROM, /auth\.reverseProxy\.userHeader.*missing/s],
+    ['the header of keys', { ...FROM, userHeader: 'X-Upload-Key' }, /userHeader/],
+    ['an underscore', { ...FROM, userHeader: 'X_User' }, /userHeader/],
+    ['a socket that is none', { from: ['unix'], ...AUTHELIA }, /server\.host is not a Unix socket/],
+    ['a hostname', { from: ['proxy.example'], ...AUTHELIA }, /auth\.reverseProxy\.from/],
+    ['an unknown destination', { ...FROM, ...AUTHELIA, destinations: ['s3/x'] }, /destinations/],
+    [
+      'one header for both',
+      { ...FROM, userHeader: 'X-A', secretHeader: { name: 'x-a', value: 'b' } },
+      /secretHeader/,
+    ],
+    ['a key called "proxy: alice"', [{ name: 'proxy: alice', key: 'abc' }], /is reserved for other clients/],
+    ['a key called "token ci"', [{ name: 'token ci', key: 'abc' }], /is reserved for other clients/],
+  ])('%s', async (_, given, says) => {
+    const cwd = await makeDirectory()
+    const file = join(cwd, 'upload-server.json')
+    const auth = Array.isArray(given) ? { keys: given } : { reverseProxy: given }
+    await writeFile(file, JSON.stringify({ auth, providers: { local: { a: { directory: 'a' } } } }))
+    await expect(loadConfig({ env: {}, platform: 'linux', cwd, file })).rejects.toThrow(says)
+  })
 })

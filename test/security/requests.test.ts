@@ -49,6 +49,23 @@ describe('attack: a request that two programs may read differently', () => {
   )
 })
 
+it('attack: somebody asks and asks and never reads an answer', async () => {
+  const { server, stop } = createHttpServer(
+    (_req, res) => res.end('x'.repeat(100_000)),
+    () => {},
+    200,
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+  socket.pause()
+  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
+  const [accepted] = await once(server, 'connection')
+  await once(accepted, 'close')
+  socket.destroy()
+  await stop(0, 0)
+})
+
 describe('attack: a whole address in the place of a path', () => {
   it.each<[line: string, status: number]>([
     ['GET http://[::1/heartbeat?key=s3cr3t-k3y HTTP/1.1', 400],

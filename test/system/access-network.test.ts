@@ -64,9 +64,9 @@ async function makeNetwork(context: TestContext): Promise<Network> {
 }
 
 /** A server on all addresses, and how the other machine reaches it. */
-async function serve(context: TestContext, server: object = {}, more: object = {}) {
+async function serve(context: TestContext, server: object) {
   const network = await makeNetwork(context)
-  const app = await startApp({ config: { server: { host: '0.0.0.0', ...server }, ...more } })
+  const app = await startApp({ config: { server: { host: '0.0.0.0', ...server } } })
   return { app, network, url: `http://${network.here}:${new URL(app.url).port}` }
 }
 
@@ -80,42 +80,22 @@ const form = (path: string) => ['-F', `file=@${path}`]
 const json = (...entries: string[]) => ['-d', JSON.stringify({ list: entries })]
 
 describe('a caller from another machine', () => {
-  it('is refused without the key and with a wrong one', async context => {
-    const { app, network, url } = await serve(context, { key: KEY })
+  it('needs the key, whatever it says of itself, and gets a link that it can fetch', async context => {
+    const { app, network, url } = await serve(context, { key: KEY, trustProxy: ['uniquelocal'] })
     const path = await writePicture(app)
-    const wrong = ['', '-HX-Upload-Key: wrong', '-HAuthorization: Bearer wrong', '-HX-PicGo-Secret: wrong']
-    for (const header of wrong) {
-      const answer = await network.curl(...form(path), ...(header ? [header] : []), `${url}/upload`)
+    const wrong = ['X-Upload-Key: wrong', 'Authorization: Bearer wrong', 'X-PicGo-Secret: wrong']
+    const local = ['Host: localhost', 'X-Forwarded-For: 127.0.0.1', 'Origin: app://obsidian.md']
+    for (const header of ['X-A: b', ...wrong, ...local]) {
+      const answer = await network.curl(...form(path), '-H', header, `${url}/upload`)
       expectFailure(answer, 401, 'unauthorized')
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
     }
-    expect(app.log.at(-1)).toMatchObject({ res: { status: 401 } })
-  })
-
-  it('uploads with the key, and gets a link that it can fetch', async context => {
-    const { app, network, url } = await serve(context, { key: KEY })
-    const key = `-HX-Upload-Key: ${KEY}`
-    const answer = await network.curl(...form(await writePicture(app)), key, `${url}/upload`)
+    const answer = await network.curl(...form(path), `-HX-Upload-Key: ${KEY}`, `${url}/upload`)
     expect(answer).toMatchObject({ status: 200, success: true })
     expect(answer.result[0]).toMatch(`${url}/files/`)
     expect(await network.curl(answer.result[0]!)).toMatchObject({ status: 200, body: 'hello' })
-    expect(app.log.find(line => line['caller'])).toMatchObject({
-      caller: 'server',
-      admittedBy: 'key',
-      address: network.there,
-    })
-  })
-
-  it('is not taken for a local one by what it says', async context => {
-    const { app, network, url } = await serve(context, { key: KEY, trustProxy: ['uniquelocal'] })
-    const path = await writePicture(app)
-    for (const header of [
-      'Host: localhost',
-      'Host: 127.0.0.1',
-      'X-Forwarded-For: 127.0.0.1',
-      'Origin: app://obsidian.md',
-    ])
-      expectFailure(await network.curl(...form(path), '-H', header, `${url}/upload`), 401, 'unauthorized')
+    const line = { caller: 'server', admittedBy: 'key', address: network.there }
+    expect(app.log.find(one => one['stored'])).toMatchObject(line)
   })
 
   it('may name no path, no clipboard and no address behind the server', async context => {
@@ -147,34 +127,6 @@ describe('a caller from another machine', () => {
     }
     const data = await network.curl(...json('data:,hello'), `${url}/upload?key=${KEY}`)
     expect(data.status).toBe(200)
-  })
-
-  it('needs no key where everybody may upload, and may name no more', async context => {
-    const { app, network, url } = await serve(context, {}, { auth: { anonymous: true } })
-    const path = await writePicture(app)
-    expect(await network.curl(...form(path), `${url}/upload`)).toMatchObject({ status: 200, success: true })
-    expect(app.log.find(line => line['caller'])).toMatchObject({
-      caller: 'anonymous',
-      admittedBy: 'anonymous',
-    })
-    expectFailure(await network.curl(...json(path), `${url}/upload`), 403, 'source_forbidden')
-    expectFailure(await network.curl('-d', '{}', `${url}/upload`), 403, 'source_forbidden')
-  })
-
-  it('waits after too many wrong keys, and nobody else has to', async context => {
-    const { app, network, url } = await serve(context, { key: KEY }, { auth: { maxFailures: 3 } })
-    const path = await writePicture(app)
-    for (let i = 0; i < 3; i++)
-      expectFailure(await network.curl(...form(path), `${url}/upload?key=wrong-${i}`), 401, 'unauthorized')
-    for (const key of ['wrong', KEY]) {
-      const answer = await network.curl(...form(path), `${url}/upload?key=${key}`)
-      expectFailure(answer, 429, 'rate_limited')
-      expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
-    }
-    expect(await network.curl(`${url}/heartbeat`)).toMatchObject({ status: 200 })
-    const local = await fetch(`${app.url}/upload`, { method: 'POST', body: '{"list":["data:,hello"]}' })
-    expect(local.status).toBe(200)
-    expect(app.rawLog()).not.toMatch(/wrong-\d/)
   })
 })
 
