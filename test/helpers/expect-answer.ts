@@ -40,9 +40,8 @@ export function expectFailure(answer: Answer, status: number, code: string): voi
   for (const link of answer.result ?? []) expect(link).toMatch(/^http/)
 }
 
-/** Awaits an upload of the clipboard of a server without one: it must fail, and at once. */
-export async function expectNoClipboard(pending: Promise<Answer>): Promise<void> {
-  const answer = await pending
+/** The answer to an upload of the clipboard of a server without one. */
+export function expectNoClipboard(answer: Answer): void {
   expectFailure(answer, 422, 'source_failed')
   expect(answer).not.toHaveProperty('result')
   expect(answer.errors).toMatchObject([{ index: 0, origin: 'clipboard' }])

@@ -10,7 +10,7 @@ describe('the clipboard is uploaded for', () => {
   )
 })
 
-describe('a misspelt list does not upload the clipboard:', () => {
+describe('a list that is none is refused, and the clipboard is not uploaded:', () => {
   it.each([
     ['{"files":["/a.png"]}', /has "files" but no "list"/],
     ['{"lists":["/a.png"]}', /has "lists" but no "list"/],
@@ -22,6 +22,23 @@ describe('a misspelt list does not upload the clipboard:', () => {
     ['false', /must be an object/],
     ['0', /must be an object/],
     ['""', /must be an object/],
+    ['{"list":"/a.png"}', /"list" must be an array/],
+    ['{"list":{"0":"/a.png"}}', /"list" must be an array/],
+    ['{"list":5}', /"list" must be an array/],
+    ['{"list":[1]}', /list\[0\]/],
+    ['{"list":[null]}', /list\[0\]/],
+    ['{"list":["  "]}', /list\[0\]/],
+    ['{"list":[["/a.png"]]}', /list\[0\]/],
+    ['{"list":[{"path":"/a.png"}]}', /list\[0\]/],
+    ['{"list":["/a.png",1,"/a.png","relative.png"]}', /list\[1\][\s\S]*list\[3\]/],
+    ['{"list":["./a.png"]}', /list\[0\]/],
+    ['{"list":["~/x.png"]}', /list\[0\]/],
+    ['{"list":["C:x.png"]}', /list\[0\]/],
+    ['{"list":["ftp://127.0.0.1/a.png"]}', /list\[0\]/],
+    ['{"list":["http://"]}', /list\[0\]/],
+    ['{"list":["data:image/png;base64"]}', /list\[0\]/],
+    ['{"list":["file://host/a.png"]}', /list\[0\]/],
+    ['{"list":', /./],
   ])('%s', async (body, message) => {
     await expect(parseList(Buffer.from(body), 100)).rejects.toMatchObject({
       code: 'invalid_request',

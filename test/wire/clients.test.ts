@@ -1,13 +1,13 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { Agent, request as httpRequest } from 'node:http'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectLinks, expectNoClipboard, expectStored } from '../helpers/expect-answer.ts'
-import { type Answer, post } from '../helpers/form.ts'
+import { type Answer, formOf, post } from '../helpers/form.ts'
 import { makePicture, makePictures } from '../helpers/picture.ts'
-import { formBody, type RawPart, sendRaw, sendUpload } from '../helpers/raw-request.ts'
+import { formBody, type RawPart, sendUpload } from '../helpers/raw-request.ts'
 import { shareApp, startApp } from '../helpers/start-app.ts'
 import { serve } from '../uploader/sources/servers.ts'
 
@@ -18,6 +18,8 @@ const SERVERS = {
   keyed: shareApp({ config: { server: { key: 'k1' }, auth: { loopbackExempt: false } } }),
   alwaysOk: shareApp({ config: { compat: { alwaysOk: true } } }),
   trusting: shareApp({ config: { auth: { allowedOrigins: ['https://md.example'] } } }),
+  /** Stores under the cleaned name alone, so that it can be seen. */
+  bare: shareApp({ config: { keyTemplate: '{uuid}/{filename}{extname}' } }),
 }
 
 interface Sent {
@@ -39,8 +41,12 @@ interface Sent {
   readonly body?: string | Buffer
 }
 
-/** What the client finds: its files, no clipboard, or a failure. */
-type Found = 'its files' | 'no clipboard' | readonly [status: number, code: string]
+/** What the client finds: its pictures, files with these contents, no clipboard, or a failure. */
+type Found =
+  | 'its files'
+  | { readonly stored: readonly (string | Buffer)[] }
+  | 'no clipboard'
+  | readonly [status: number, code: string]
 type Row = readonly [
   client: string,
   sent: Sent,
@@ -73,7 +79,8 @@ function describeRows(title: string, rows: readonly Row[]): void {
     it.for(rows)('%s', async ([, sent, found, check]) => {
       const { answer, files, paths } = await send(sent)
       if (found === 'its files') await expectStored(answer, files)
-      else if (found === 'no clipboard') await expectNoClipboard(Promise.resolve(answer))
+      else if (found === 'no clipboard') expectNoClipboard(answer)
+      else if ('stored' in found) await expectStored(answer, found.stored)
       else expectFailure(answer, ...found)
       check?.(answer, paths)
     })
@@ -301,6 +308,14 @@ describeRows('other programs for notes', [
       [`${program}, without a file`, { ...sent, body: formBody(BOUNDARY, []) }, [status, 'no_file']],
     ]
   }),
+  ...['lsp://logseq.io', 'lsp://logseq.com'].map(
+    (origin): Row => [
+      `Logseq sends JSON as text from ${origin}`,
+      { headers: [TEXT_TYPE, ...page(origin)], paths: ['image_1718.png'] },
+      'its files',
+      isReadable,
+    ],
+  ),
   ['Memocast sends JSON by axios', { headers: AXIOS_JSON, paths: ['a.png', 'b.png'] }, 'its files'],
   [
     'a WinUI editor keeps "/upload/" as typed and counts the links',
@@ -567,6 +582,19 @@ const STACKS: readonly (readonly [stack: string, sent: Omit<Sent, 'parts'>, head
     },
     `Content-Disposition: form-data; name="files[]"; filename="${NAME}"\nContent-Type: image/png`,
   ],
+  ...[`filename="${NAME}"`, `filename*=utf-8''${encodeURIComponent(NAME)}`].map(
+    (name): (typeof STACKS)[number] => [
+      `Python requests: no type for a part, ${name}`,
+      {
+        boundary: '0123456789abcdef0123456789abcdef',
+        headers: [
+          ...['User-Agent: python-requests/2.34.0', 'Accept-Encoding: gzip, deflate', 'Accept: */*'],
+          form('0123456789abcdef0123456789abcdef'),
+        ],
+      },
+      `Content-Disposition: form-data; name="file"; ${name}`,
+    ],
+  ),
   [
     'a hand-made form without a line end behind its last boundary',
     { boundary: 'X', end: '', headers: ['content-type: Multipart/Form-Data; Boundary=X'] },
@@ -592,74 +620,223 @@ describeRows('HTTP stacks', [
   ],
 ])
 
-describe('the preflight of', () => {
-  it.each<[client: string, headers: string[], asked: string]>([
-    ['Typora, which Chromium sends with "Origin: null"', TYPORA, 'content-type'],
-    ['SiYuan, the user agent included', SIYUAN, 'content-type, user-agent'],
-    ['an extension, for its key', EXTENSION, 'authorization, content-type'],
-    ['a web editor', page('http://localhost:5173'), 'authorization, content-type, x-picgo-secret'],
-  ])('%s passes', async (_client, headers, asked) => {
-    for (const target of ['/upload', '/heartbeat']) {
-      const answer = await sendRaw(SERVERS.plain().url, {
-        line: `OPTIONS ${target} HTTP/1.1`,
-        headers: [
-          ...headers,
-          'Access-Control-Request-Method: POST',
-          `Access-Control-Request-Headers: ${asked.replaceAll(' ', '')}`,
-        ],
-      })
-      expect(answer.status).toBe(204)
-      expect(answer.headers.get('access-control-allow-origin')).toBe('*')
-      expect(answer.headers.get('access-control-allow-headers')).toContain(asked)
-      expect(answer.headers.get('access-control-allow-methods')).toContain('POST')
-    }
-  })
+const PIC = makePicture()
+const PDF = Buffer.from('%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n', 'latin1')
+const file = (name: string, content: string | Buffer = PIC): RawPart => [browserPart('file', name), content]
+const field = (content: string): RawPart => ['Content-Disposition: form-data; name="note"', content]
+const nameless = (type: string): RawPart => [
+  `Content-Disposition: form-data; name="file"\nContent-Type: ${type}`,
+  PIC,
+]
+const sendForm = (...parts: RawPart[]): Sent => ({ headers: [form()], body: formBody(BOUNDARY, parts) })
+const hasNoErrors: Row[3] = answer => expect(answer.errors).toEqual([])
 
-  it('a helper page, which takes any answer for "it runs"; one that is trusted may ask for this machine', async () => {
-    const answer = await sendRaw(SERVERS.trusting().url, {
-      line: 'OPTIONS /upload HTTP/1.1',
-      headers: [
-        ...page('https://md.example'),
-        'Access-Control-Request-Method: POST',
-        'Access-Control-Request-Private-Network: true',
-      ],
-    })
-    expect(answer.status).toBe(204)
-    expect(answer.headers.get('access-control-allow-private-network')).toBe('true')
-  })
-})
-
-it.each<[client: string, line: string, headers: string[], body: object]>([
-  ['an extension', 'GET /heartbeat', EXTENSION, { success: true, result: 'alive' }],
-  ['Obsidian', 'POST /heartbeat', REQUEST_URL, { success: true, result: 'alive' }],
-  ['a PicList', 'POST /heartbeat', [...AXIOS, 'Content-Length: 0'], { success: true, result: 'alive' }],
+describeRows('a form that has files:', [
+  ...['files', 'file', 'list', '图[0][x]', '', 'f'.repeat(300)].map(
+    (name): Row => [
+      `in the field "${name}"`,
+      { headers: [form()], parts: [browserPart(name, 'a.png')] },
+      'its files',
+    ],
+  ),
   [
-    'a web editor with a key',
-    'POST /heartbeat',
-    ['Authorization: Bearer wrong'],
-    { success: true, result: 'alive' },
+    '60 text fields and a large one',
+    sendForm(...Array(60).fill(field('x')), field('x'.repeat(200_000)), file('a')),
+    { stored: [PIC] },
   ],
-  ...['/health', '/health/', '/health?t=1', '//health'].map((target): [string, string, string[], object] => [
-    `zpic, ${target}`,
-    `GET ${target}`,
-    REQUEST_URL,
-    { success: true, status: 'ok' },
-  ]),
-])('%s asks whether the server is there', async (_client, line, headers, body) => {
-  const answer = await sendRaw(SERVERS.keyed().url, { line: `${line} HTTP/1.1`, headers })
-  expect(answer.status).toBe(200)
-  expect(answer.headers.get('content-type')).toMatch(/^application\/json/)
-  expect(JSON.parse(answer.body.toString())).toStrictEqual(body)
-})
+  ['an empty file with a name', sendForm(file('empty.png', '')), { stored: [''] }],
+  ['filename="" and bytes', sendForm(file('')), { stored: [PIC] }],
+  ['filename="" without bytes beside a file', sendForm(file('', ''), file('a')), { stored: [PIC] }],
+  ['no file name but a type', sendForm(nameless('application/octet-stream')), { stored: [PIC] }],
+  ['a PDF', sendForm(file('a.pdf', PDF)), { stored: [PDF] }],
+  [
+    'a nested type under a name',
+    sendForm([browserPart('f', 'a', 'multipart/related'), 'x']),
+    { stored: ['x'] },
+  ],
+  [
+    'as many files as limits.files allows',
+    { headers: [form()], parts: Array(100).fill(browserPart('file', 'same.png')) },
+    'its files',
+  ],
+])
 
-it('Obsidian is not offered deletion, and told so when it tries', async () => {
-  const answer = await sendRaw(SERVERS.plain().url, {
-    line: 'POST /delete HTTP/1.1',
-    headers: [JSON_TYPE, ...REQUEST_URL],
-    body: JSON.stringify({ list: [{ imgUrl: 'https://a.example/b.png', id: '1' }] }),
-  })
-  expect(answer.status).toBe(404)
-  expect(JSON.parse(answer.body.toString())).toMatchObject({ success: false, code: 'not_found' })
+const WHOLE = formBody(BOUNDARY, [file('a.png')])
+describeRows('a form is refused:', [
+  ...(
+    [
+      ['no boundary', { headers: ['Content-Type: multipart/form-data'], body: WHOLE }],
+      ['another boundary', { headers: [form('Y')], body: WHOLE }],
+      ['JSON for a body', { headers: [form()], body: '{"list":[]}' }],
+      ['an empty body', { headers: [form()], body: '' }],
+      ['its end missing', { headers: [form()], body: WHOLE.subarray(0, -BOUNDARY.length) }],
+      ['gzip around it', { headers: [form(), 'Content-Encoding: gzip'], body: gzipSync(WHOLE) }],
+      [
+        'base64 in a part',
+        sendForm([`${browserPart('file', 'a')}\nContent-Transfer-Encoding: base64`, 'AAAA']),
+      ],
+      ['a form inside the form', sendForm(nameless('multipart/mixed; boundary=Y'))],
+      ['a header of 20 kB', sendForm(file('n'.repeat(20_000)))],
+    ] as const
+  ).map(([what, sent]): Row => [what, sent, [400, 'invalid_request'], hasNoErrors]),
+  ['a text field alone', sendForm(field('x')), [400, 'no_file'], hasNoErrors],
+  ['a part labelled text/plain', sendForm(nameless('text/plain; charset=utf-8')), [400, 'no_file']],
+  ['filename="" without bytes', sendForm(file('', '')), [400, 'no_file']],
+  ['120 files', sendForm(...Array(120).fill(file('a'))), [413, 'too_large'], hasNoErrors],
+  ['2000 text fields', sendForm(...Array(2000).fill(field('x'))), [413, 'too_large'], hasNoErrors],
+])
+
+const sendList = (...list: unknown[]): Sent => ({ headers: [JSON_TYPE], body: JSON.stringify({ list }) })
+const says =
+  (words: string): Row[3] =>
+  answer =>
+    expect(answer.message).toContain(words)
+
+describeRows('a list:', [
+  ...(['file://', 'FILE://', 'file://localhost'] as const).map(
+    (scheme): Row => [
+      `a path behind ${scheme}`,
+      {
+        headers: [JSON_TYPE],
+        paths: ['a b.png'],
+        write: ([path = '']) =>
+          JSON.stringify({ list: [pathToFileURL(path).href.replace('file://', scheme)] }),
+      },
+      'its files',
+    ],
+  ),
+  ['a data: address', sendList('data:,hello'), { stored: ['hello'] }],
+  [
+    'in 12 MB of JSON',
+    {
+      headers: [JSON_TYPE],
+      paths: ['a.png'],
+      write: list => JSON.stringify({ padding: 'x'.repeat(12_000_000), list }),
+    },
+    'its files',
+  ],
+  ...[
+    ...['picbed=local', 'picbed=&configName=', 'configName=Default', 'picbed=local&configName=Default'],
+    ...['uploader=local', 'unknown=1&secret=left&key=over&configId=1', 'finalizationId='],
+  ].map(
+    (query): Row => [
+      `with the query ${query}`,
+      { to: `POST /upload?${query}`, headers: [JSON_TYPE], paths: ['a.png'] },
+      'its files',
+    ],
+  ),
+  ...(
+    [
+      ['/nowhere/a.png', 422, 'source_failed'],
+      ['/', 422, 'source_failed'],
+      ['C:\\x.png', 422, 'source_failed'],
+      ['\\\\host\\share\\x.png', 422, 'source_failed'],
+      ['file:///nowhere/a.png', 422, 'source_failed'],
+      ['/nowhere/HTTPS://a.example/b.png', 422, 'source_failed'],
+      ['/usr/../proc/self/environ', 403, 'source_forbidden'],
+    ] as const
+  ).map(
+    ([entry, status, code]): Row => [
+      `${entry} can not be had`,
+      sendList(entry),
+      [status, code],
+      answer => {
+        expect(answer.errors).toMatchObject([{ index: 0, origin: entry, code }])
+        expect(answer.message).toContain(entry.replace('file://', '').replace('HTTPS://', ''))
+      },
+    ],
+  ),
+  ['the status is that of the first that failed', sendList('/dev/zero', '/'), [403, 'source_forbidden']],
+  ['whichever that is', sendList('/', '/dev/zero'), [422, 'source_failed']],
+  ['an address within no path', sendList('see http://a.example/b.png'), [400, 'invalid_request']],
+  ...(
+    [
+      ['{"list":["C:\\Users\\me\\a.png"]}', 'write each \\ of a path as \\\\'],
+      ['{"list":["/a.png",]}', 'check for an extra or missing comma'],
+      ['a.png', 'neither a form nor JSON'],
+      [JSON.stringify({ list: ['"/a.png"'] }), 'list[0] contains quotation marks'],
+    ] as const
+  ).map(
+    ([body, words]): Row => [
+      `${body} is told from other mistakes`,
+      { headers: [], body },
+      [400, 'invalid_request'],
+      says(words),
+    ],
+  ),
+  ['a picture labelled JSON', { headers: [JSON_TYPE], body: PIC }, [400, 'invalid_request']],
+])
+
+/** What stands behind `form-data; name="file"; `, the origin in the answer, the name that is stored. */
+const NAMES: [disposition: string, origin: string, stored: string][] = [
+  ['filename="图片.png"', '图片.png', '图片.png'],
+  ['filename="a#b?c&d=e;f+g%41.png"', 'a#b?c&d=e;f+g%41.png', 'a#b_c&d=e;f+g%41.png'],
+  ['filename="cafe\u0301.png"', 'cafe\u0301.png', 'caf\u00e9.png'],
+  ['filename="a"b.png"', 'a"b.png', 'a_b.png'],
+  ['filename=bare name.png', 'bare name.png', 'bare name.png'],
+  [`filename="wrong.png"; filename*=utf-8'zh'%E5%9B%BE.png`, '图.png', '图.png'],
+  ['filename="=?UTF-8?B?5Zu+54mHLnBuZw==?="', '图片.png', '图片.png'],
+  ['filename="..\\..\\x.png"', 'x.png', 'x.png'],
+  ['filename=".."', '..', '_...png'],
+  ['filename="aux"', 'aux', '_aux.png'],
+  ['filename=".hidden"', '.hidden', '_.hidden.png'],
+  ['filename="a\0b\x01.png"', 'a\0b\x01.png', 'a_b_.png'],
+  ['filename="evil\u202egnp.exe"', 'evil\u202egnp.exe', 'evil_gnp.exe'],
+  ['filename="folder/"', '', 'file.png'],
+]
+const PATH_NAMES = [
+  ...['图片.png', '😀.png', '%41.png', '100%.png', 'a b.png', 'a#b?c&d.png', 'e\u0301.png', '"q".png'],
+  ...[
+    "it's.png",
+    'back\\slash.png',
+    '*.png',
+    '$HOME.png',
+    '`id`.png',
+    '-rf',
+    'line\nfeed.png',
+    '~',
+    'CON.png',
+  ],
+  ...['a', '.hidden', `${'长'.repeat(80)}.png`, '[1].png', '{a,b}.png', 'C:x.png'],
+]
+
+describeRows('names:', [
+  [
+    'none of a form gets lost or swapped',
+    {
+      server: 'bare',
+      headers: [form()],
+      parts: NAMES.map(
+        ([disposition]) =>
+          `Content-Disposition: form-data; name="file"; ${disposition}\nContent-Type: image/png`,
+      ),
+    },
+    'its files',
+    answer => {
+      expect(origins(answer)).toEqual(NAMES.map(([, origin]) => origin))
+      expect(answer.items.map(item => item.fileName)).toEqual(NAMES.map(([, , stored]) => stored))
+    },
+  ],
+  ['nothing in a path is decoded', { headers: [JSON_TYPE], paths: PATH_NAMES }, 'its files', keepsPaths],
+])
+
+it('names survive the way through a real FormData', async () => {
+  const names = [
+    '图 片.png',
+    '%41%.png',
+    'a"b.png',
+    "c'd;e.png",
+    'f\\g.png',
+    'h\ni.png',
+    '😀.png',
+    'e\u0301.png',
+  ]
+  const files = makePictures(names.length)
+  const body = formOf(Object.fromEntries(names.map((name, index) => [name, files[index]!])))
+  const answer = await post(`${SERVERS.plain().url}/upload`, { body })
+  await expectStored(answer, files)
+  // A backslash separates folders.
+  expect(origins(answer)).toEqual(names.map(name => name.replace('f\\', '')))
 })
 
 describe('Obsidian drops the first slash of paths ("Upload all images" on Linux and macOS, from f9a9cbf on)', () => {
@@ -705,18 +882,6 @@ describe('Obsidian drops the first slash of paths ("Upload all images" on Linux 
 })
 
 describe('pictures of the web', () => {
-  it.each<[client: string, headers: string[], target: string]>([
-    ['Obsidian', [JSON_TYPE, ...REQUEST_URL], '/p/x.png?w=1&sig=%2F=#frag'],
-    ['Typora', TYPORA, '/a.png?token=x%20y&z=1'],
-  ])('%s uploads one beside a file', async (_client, headers, target) => {
-    const [local, remote] = makePictures(2)
-    const web = await serve((_req, res) => res.end(remote))
-    const path = join(await makeDirectory(), 'a.png')
-    await writeFile(path, local!)
-    const body = JSON.stringify({ list: [web.origin + target, path] })
-    await expectStored(await sendUpload(SERVERS.plain().url, { headers, body }), [remote!, local!])
-  })
-
   it('an extension finds no other address in the answer to one it named itself', async () => {
     const web = await serve((_req, res) => res.writeHead(404).end())
     const body = JSON.stringify({ list: [`${web.origin}/gone.png`] })
@@ -757,17 +922,6 @@ describe('pictures of the web', () => {
   )
 })
 
-it('Typora validates again with other icons under the same names', async () => {
-  const folder = await makeDirectory()
-  const list = ICONS.map(name => join(folder, name))
-  for (let round = 0; round < 2; round++) {
-    const files = makePictures(2)
-    await Promise.all(list.map((path, index) => writeFile(path, files[index]!)))
-    const body = JSON.stringify({ list })
-    await expectStored(await sendUpload(SERVERS.plain().url, { headers: TYPORA, body }), files)
-  }
-})
-
 it('a failed file is named, and the links of the others are there: Typora prints it, dsh-plugin tells them apart', async () => {
   const folder = await makeDirectory()
   const files = makePictures(3)
@@ -784,58 +938,6 @@ it('a failed file is named, and the links of the others are there: Typora prints
     expect(answer.errors.map(error => error.origin)).toEqual(['/gone/missing 图.png'])
     await expectLinks(answer.result, files)
   }
-})
-
-it('Typora on macOS sends the same upload twice at once: both get the links', async () => {
-  const folder = await makeDirectory()
-  const files = makePictures(2)
-  const paths = ICONS.map(name => join(folder, name))
-  await Promise.all(paths.map((path, index) => writeFile(path, files[index]!)))
-  const request = { headers: TYPORA_MAC, body: escapeSolidus(paths) }
-  const { url } = SERVERS.plain()
-  const answers = await Promise.all([sendUpload(url, request), sendUpload(url, request)])
-  for (const answer of answers) await expectStored(answer, files)
-})
-
-it('Yank Note deletes the file as soon as it has the answer', async () => {
-  const path = join(await makeDirectory(), 'yn-tmp-1.png')
-  const file = makePicture()
-  await writeFile(path, file)
-  const body = JSON.stringify({ list: [path] })
-  const answer = await sendUpload(SERVERS.plain().url, { headers: [JSON_TYPE], body })
-  await rm(path)
-  await expectStored(answer, [file])
-})
-
-it.each(['lsp://logseq.io', 'lsp://logseq.com'])(
-  'Logseq sends JSON as text from %s to localhost',
-  async origin => {
-    const { url } = SERVERS.plain()
-    const host = `Host: localhost:${new URL(url).port}`
-    const { answer, files } = await send({
-      headers: [host, TEXT_TYPE, ...page(origin)],
-      paths: ['image_1718.png'],
-    })
-    isReadable(answer, [])
-    expect(answer.result[0]).toMatch(/^http:\/\/localhost:/)
-    const links = answer.result.map(link => link.replace('localhost', '127.0.0.1'))
-    await expectLinks(links, files)
-  },
-)
-
-it('"… to Notion" sends all pictures of a chat at once under one name', async () => {
-  const app = await startApp()
-  const files = makePictures(30, 50_000)
-  const answers = await Promise.all(
-    files.map((file, index) => {
-      const boundary = `----GMFormBoundary171800${index}`
-      const body = formBody(boundary, [[browserPart('file', 'image.png'), file]])
-      return sendUpload(app.url, { headers: [form(boundary), ...EXTENSION], body })
-    }),
-  )
-  for (const [index, answer] of answers.entries()) await expectStored(answer, [files[index]!])
-  expect(new Set(answers.map(answer => answer.result[0])).size).toBe(files.length)
-  expect(await app.files(), 'nothing temporary stays').toHaveLength(files.length)
 })
 
 describe('a PicList that uploads to this server', () => {
@@ -866,90 +968,5 @@ describe('a PicList that uploads to this server', () => {
       await expectStored(answer, ['x'])
       expect(decodeURIComponent(answer.result[0]!), query).toContain(`/files/${wanted}/`)
     }
-  })
-
-  it('sends a key with a plus sign as it is', async () => {
-    const key = 'ab+cd/ef=='
-    const app = await startApp({ config: { server: { key }, auth: { loopbackExempt: false } } })
-    const line = `POST /upload?configName=&picbed=&key=${key} HTTP/1.1`
-    await expectStored(await sendUpload(app.url, { line, ...sent }), ['x'])
-  })
-})
-
-it('Zotero sends the key without "Bearer", and counts the links', async () => {
-  const directory = await makeDirectory()
-  const files = makePictures(2)
-  const list = ['fig 1.png', 'fig 2.png'].map(name => join(directory, name))
-  await Promise.all(list.map((path, index) => writeFile(path, files[index]!)))
-  const config = {
-    server: { key: 'k1' },
-    auth: { loopbackExempt: false },
-    sources: { path: { roots: [directory] } },
-  }
-  const app = await startApp({ directory, config })
-  const upload = (key: string) =>
-    sendUpload(app.url, { headers: [JSON_TYPE, `Authorization: ${key}`], body: JSON.stringify({ list }) })
-  await expectStored(await upload('k1'), files)
-  expectFailure(await upload('k2'), 401, 'unauthorized')
-})
-
-it('Home Assistant and lazycat stand in front as a proxy with a name of their own', async () => {
-  const app = await startApp({ config: { server: { key: 'k1', trustProxy: ['loopback'] } } })
-  const body = formBody(FORM_DATA, [[formDataPart('a.png'), 'x']])
-  const proxied = ['Host: piclist.example', 'X-Forwarded-For: 192.0.2.7', 'X-Forwarded-Proto: https']
-  const headers = [form(FORM_DATA), ...AXIOS, ...proxied]
-  expectFailure(await sendUpload(app.url, { headers, body }), 401, 'unauthorized')
-  const answer = await sendUpload(app.url, { line: 'POST /upload?key=k1 HTTP/1.1', headers, body })
-  expect(answer.result[0]).toMatch(/^https:\/\/piclist\.example\/files\//)
-  await expectLinks([answer.result[0]!.replace('https://piclist.example', app.url)], ['x'])
-})
-
-describe('Node', () => {
-  it('undici sends a form, whole and as a stream of unknown length', async () => {
-    const { url } = SERVERS.plain()
-    const file = makePicture()
-    const body = new FormData()
-    body.append('file', new File([new Uint8Array(file)], NAME, { type: 'image/png' }))
-    const answer = await post(`${url}/upload`, { body })
-    await expectStored(answer, [file])
-    expect(origins(answer)).toEqual([NAME])
-
-    const whole = formBody('X', [[browserPart('file', 'a.png'), file]]).toString('latin1')
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const piece of whole.match(/.{1,97}/gs) ?? []) controller.enqueue(Buffer.from(piece, 'latin1'))
-        controller.close()
-      },
-    })
-    const headers = { 'Content-Type': 'multipart/form-data; boundary=X' }
-    await expectStored(await post(`${url}/upload`, { body: stream, headers, duplex: 'half' }), [file])
-  })
-
-  it('http.request writes chunks over a connection that it keeps', async () => {
-    const { url } = SERVERS.plain()
-    const folder = await makeDirectory()
-    const files = makePictures(3)
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    for (const [index, file] of files.entries()) {
-      const path = join(folder, `图${index}.png`)
-      await writeFile(path, file)
-      const body = Buffer.from(JSON.stringify({ list: [path] }))
-      const { answer, reused } = await new Promise<{ answer: Answer; reused: boolean }>((resolve, reject) => {
-        const sent = httpRequest(`${url}/upload`, { method: 'POST', agent }, res => {
-          const head = { status: res.statusCode ?? 0, headers: new Headers() }
-          text(res).then(
-            json => resolve({ answer: { ...JSON.parse(json), ...head }, reused: sent.reusedSocket }),
-            reject,
-          )
-        })
-        sent.on('error', reject)
-        // In the middle of a character.
-        sent.write(body.subarray(0, body.indexOf(0xe5) + 1))
-        sent.end(body.subarray(body.indexOf(0xe5) + 1))
-      })
-      await expectStored(answer, [file])
-      expect(reused).toBe(index > 0)
-    }
-    agent.destroy()
   })
 })
