@@ -10,11 +10,16 @@ import type { flags } from './index.ts'
 export const run = ({ words: [id], options }: Call<typeof flags>, terminal: Terminal) =>
   check(id, options, terminal)
 
-/** `upload-server check [DEST]`: stores an image at each destination, downloads it, compares it and deletes it. */
+/**
+ * `upload-server check [DEST]`: stores an image at each destination, downloads it, compares it and deletes it.
+ *
+ * @param prepare called before the test of each destination, which fails if it throws
+ */
 export async function check(
   id: string | undefined,
   options: CommonOptions,
   terminal: Terminal,
+  prepare?: (destination: Destination) => Promise<void>,
 ): Promise<number> {
   const notes: string[] = []
   const { config, mask, uploader } = await openForCommand(options, terminal, {
@@ -25,6 +30,7 @@ export async function check(
     for (const destination of select(uploader.destinations, id, config)) {
       notes.length = 0 // The server reports the notes of opening when it starts.
       try {
+        await prepare?.(destination)
         const done = await tryOut(destination, uploader, config)
         terminal.print(oneLine(`ok      ${idOf(destination)}: ${done}${describeProxies(destination)}`))
       } catch (error) {

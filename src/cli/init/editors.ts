@@ -1,7 +1,7 @@
 import { editorsFor } from '../../page/editors.ts'
 import { en } from '../../page/words-en.ts'
 import { quote } from '../terminal.ts'
-import type { Answers } from './answers.ts'
+import type { Answers } from './ask.ts'
 
 /** The editor settings for a new configuration. @param flags options of `upload-server upload` in a command line */
 export function describeEditors(

@@ -1,25 +1,20 @@
-import { randomBytes } from 'node:crypto'
-import { access, constants, link, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { ConfigError, loadConfig } from '../../config/load.ts'
 import { coerce } from '../../config/override.ts'
 import { resolveLocalPath, userConfigFile, userDataDirectory } from '../../config/paths.ts'
 import { isFile, loadPlugins } from '../../config/plugins.ts'
 import { suggest } from '../../config/suggest.ts'
-import { describeFileError, systemCode } from '../../errors.ts'
-import { makePath } from '../../files/make-path.ts'
 import { mapPaths, memberOf } from '../../options.ts'
 import type { Provider } from '../../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../providers/registry.ts'
-import { idOf } from '../../uploader/destinations.ts'
+import { type Destination, idOf } from '../../uploader/destinations.ts'
 import { check } from '../check/run.ts'
 import type { Call, OptionsOf } from '../define.ts'
-import { openForCommand } from '../open.ts'
 import { startProgress } from '../progress.ts'
 import { quote, type Terminal } from '../terminal.ts'
-import type { Answers, Preset } from './answers.ts'
+import type { Answers, Preset } from './ask.ts'
+import { addDestination, type ConfigFile, openConfigFile, saveConfig } from './config-file.ts'
 import { describeEditors } from './editors.ts'
-import { addDestination, type Existing, readExisting } from './existing.ts'
 import type { flags } from './index.ts'
 
 type Options = OptionsOf<typeof flags>
@@ -28,44 +23,44 @@ type Options = OptionsOf<typeof flags>
 const HOST_KEY_TIMEOUT_MS = 20_000
 
 /**
- * `upload-server init`: creates a configuration, or adds a destination to one, tests it, and saves it. A new file has mode 0600.
+ * `upload-server init`: creates a configuration, or adds a destination to one, tests it, and saves it.
  *
  * @returns the exit code
  */
 export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const { env, cwd } = terminal
   const named = options.config ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
-  const file = named === undefined ? userConfigFile(terminal) : resolve(cwd, named)
   if (!options.yes && !terminal.canAsk) {
     throw new Error(
       'init asks questions, which needs a terminal. In a script, run: upload-server init --yes --provider local --set directory=/srv/pictures --set serve=true',
     )
   }
-  const existing = options.add ? await readExisting(file) : undefined
-  if (!existing) await assertCreatable(file)
-  const plugins =
-    existing?.plugins ??
-    (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
-  const added = await loadPlugins(plugins, dirname(file), (_, message) => {
+  const file = await openConfigFile(
+    named === undefined ? userConfigFile(terminal) : resolve(cwd, named),
+    options.add === true,
+  )
+  const { existing } = file
+  const plugins = (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
+  const { providers } = await loadPlugins(existing?.plugins ?? plugins, dirname(file.named), (_, message) => {
     throw new Error(`${existing ? 'plugins' : '--plugin'}: ${message}`)
   })
-  const given = await readPreset(options, existing ? [] : plugins, [...added.providers.values()], terminal)
+  const added = [...providers.values()]
+  const given = await readPreset(options, plugins, added, terminal)
   const id = idOf({ type: given.provider.type, name: given.name })
   if (options.yes && existing?.ids.includes(id))
-    throw new Error(`${id} is already in ${file}. Choose another name with --name.`)
+    throw new Error(`${id} is already in ${file.named}. Choose another name with --name.`)
   let answers = options.yes
     ? given
-    : await (await import('./ask.ts')).ask(given, file, [...added.providers.values()], existing)
+    : await (await import('./ask.ts')).ask(given, file.named, added, existing?.ids)
   let isTested = options.check
   while (answers !== undefined) {
-    const problem = await write(file, existing, answers, { isTested, isAsked: !options.yes }, terminal)
+    const id = idOf({ type: answers.provider.type, name: answers.name })
+    const problem = await saveConfig(file, toText(answers, file, cwd), draft =>
+      findProblem(draft, isTested ? id : undefined, options, terminal),
+    )
     if (problem === undefined) {
-      terminal.print(file)
-      terminal.note(
-        existing
-          ? describeUse(answers, options, terminal)
-          : describeNextSteps(file, answers, options, terminal),
-      )
+      terminal.print(file.named)
+      terminal.note(describeNextSteps(file, id, answers, options, terminal))
       return 0
     }
     if (options.yes) throw new Error(`${problem} --no-check saves the configuration without testing it.`)
@@ -76,65 +71,6 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
   }
   terminal.note('Nothing was saved.')
   return 1
-}
-
-function describeUse({ provider, name }: Answers, { config }: Options, { platform }: Terminal): string {
-  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
-  return `Destination added. A running server reloads its configuration. Next:
-
-  upload-server upload${flag} --destination ${quote(idOf({ type: provider.type, name }), platform)} FILE`
-}
-
-function describeNextSteps(
-  file: string,
-  { settings, options }: Answers,
-  { config }: Options,
-  { platform }: Terminal,
-): string {
-  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
-  // An editor runs the command in another working directory.
-  const flagOfEditor = flag && ` --config ${quote(file, platform)}`
-  const key =
-    settings.server?.key === undefined
-      ? ''
-      : `\n\nKEY is the upload key for remote clients. See server.key in ${file}`
-  const isLocal = options['serve'] === true && options['urlPrefix'] === undefined
-  const local =
-    isLocal && settings.server?.publicUrl === undefined
-      ? '\n\nLinks begin with http://127.0.0.1 and only work on this machine. For links that others can open, set server.publicUrl, or choose another destination.'
-      : ''
-  return `Configuration saved, readable only by you (mode 0600). Next:
-
-  upload-server${flag}              starts the server
-  upload-server upload${flag} FILE  uploads a file without the server
-
-Editor settings:
-${describeEditors(settings, flagOfEditor, platform)}${key}${local}`
-}
-
-/** Checks before any question that the file does not exist yet and that its directory is writable. */
-async function assertCreatable(file: string): Promise<void> {
-  if (await isThere(file)) throw alreadyExists(file)
-  let folder = dirname(file)
-  while (!(await isThere(folder)) && dirname(folder) !== folder) folder = dirname(folder)
-  await access(folder, constants.W_OK | constants.X_OK).catch(error => {
-    throw new Error(
-      `Could not create ${file} below ${folder}: ${describeFileError(error)}. Choose another file with --config.`,
-    )
-  })
-}
-
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  )
-}
-
-function alreadyExists(file: string): Error {
-  return new Error(
-    `${file} already exists and was not changed. To add a destination to it, use --add. To create another file, use --config.`,
-  )
 }
 
 async function readPreset(
@@ -163,90 +99,28 @@ async function readPreset(
     options['directory'] ??= directory
     if (options['urlPrefix'] === undefined) options['serve'] ??= true
   }
-  const suggested = { local: { directory } }
-  return { provider, isChosen: wanted !== undefined, name, options, settings, suggested }
-}
-
-/**
- * Tests the configuration in a draft file, then gives the draft its final name. A file that was not read is never overwritten.
- *
- * @returns why it was not saved, or undefined
- */
-async function write(
-  file: string,
-  existing: Existing | undefined,
-  answers: Answers,
-  { isTested, isAsked }: { isTested: boolean; isAsked: boolean },
-  terminal: Terminal,
-): Promise<string | undefined> {
-  const { provider, name, settings } = answers
-  const id = `${provider.type}/${name}`
-  const absolute = mapPaths(provider.config, answers.options, path => resolveLocalPath(path, terminal.cwd))
-  const text = existing
-    ? addDestination(existing, provider.type, name, escapeVariables(absolute))
-    : toText({ ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } })
-  await makePath(dirname(file), 0o700)
-  const draft = `${existing?.file ?? file}.${randomBytes(4).toString('hex')}.new`
-  try {
-    await writeFile(draft, text, { mode: 0o600, flag: 'wx' }).catch(error => {
-      throw new Error(`Could not write ${file}: ${describeFileError(error)}.`)
-    })
-    const problems = await validateDraft(draft, terminal)
-    if (problems.length > 0) return ['The configuration is not valid:', ...problems].join('\n  ')
-    if (isTested && isAsked && !(await trustHostKeys(id, draft, terminal)))
-      return 'The host key is not trusted. Nothing was sent, and the configuration was not saved.'
-    if (isTested && !(await testDestination(id, draft, terminal))) return 'The configuration was not saved.'
-    if (existing) await existing.replace(draft)
-    else
-      await link(draft, file).catch(error => {
-        throw systemCode(error) === 'EEXIST' ? alreadyExists(file) : error
-      })
-    return undefined
-  } finally {
-    await rm(draft, { force: true })
+  return {
+    provider,
+    isChosen: wanted !== undefined,
+    name,
+    options,
+    settings,
+    suggested: { local: { directory } },
   }
 }
 
-const toText = (config: object) => `${JSON.stringify(escapeVariables(config), undefined, 2)}\n`
-
-async function testDestination(id: string, draft: string, terminal: Terminal): Promise<boolean> {
-  const progress = startProgress('Uploading a test image and downloading it again', terminal)
-  const print = (line: string) => {
-    progress.stop()
-    terminal.note(line)
-  }
-  try {
-    return (await check(id, { config: draft }, { ...terminal, print })) === 0
-  } finally {
-    progress.stop()
-  }
-}
-
-/** Asks about each unknown host key. An unreachable server is left to the test that follows. @returns false if one is refused */
-async function trustHostKeys(id: string, draft: string, terminal: Terminal): Promise<boolean> {
-  const { uploader } = await openForCommand({ config: draft }, terminal, { warn: () => {} })
-  try {
-    for (const destination of uploader.destinations.filter(one => idOf(one) === id)) {
-      const { target } = destination
-      const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
-      if (unknownHost === undefined) continue
-      if (!(await (await import('./ask.ts')).askTrust(unknownHost))) return false
-      await unknownHost.trust()
-    }
-    return true
-  } finally {
-    await uploader.close()
-  }
-}
-
-async function validateDraft(draft: string, terminal: Terminal): Promise<readonly string[]> {
-  try {
-    await loadConfig({ ...terminal, file: draft })
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems
-    throw error
-  }
+/** The text of the configuration with the destination. */
+function toText(
+  { provider, name, options, settings }: Answers,
+  { existing }: ConfigFile,
+  cwd: string,
+): string {
+  const { type } = provider
+  const absolute = escapeVariables(mapPaths(provider.config, options, path => resolveLocalPath(path, cwd)))
+  if (existing) return addDestination(existing, type, name, absolute)
+  const others = escapeVariables(settings) as object // as it was before
+  const whole = { ...others, default: idOf({ type, name }), providers: { [type]: { [name]: absolute } } }
+  return `${JSON.stringify(whole, undefined, 2)}\n`
 }
 
 /** Escapes `${` in values, unless the whole value is a variable such as `${NAME}`. */
@@ -257,4 +131,75 @@ function escapeVariables(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(escapeVariables)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escapeVariables(item)]))
+}
+
+/**
+ * Why a configuration must not be saved: it is not valid, or its destination failed the test.
+ *
+ * @param id destination to test. Undefined: none
+ */
+async function findProblem(
+  draft: string,
+  id: string | undefined,
+  { yes }: Options,
+  terminal: Terminal,
+): Promise<string | undefined> {
+  const progress = startProgress('Uploading a test image and downloading it again', terminal)
+  const print = (line: string) => {
+    progress.stop()
+    terminal.note(line)
+  }
+  /** Asks about an unknown host key. An unreachable server is left to the test that follows. */
+  const askForTrust = async ({ target }: Destination) => {
+    const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
+    if (unknownHost === undefined) return
+    progress.stop()
+    if (!(await (await import('./ask.ts')).askTrust(unknownHost)))
+      throw new Error('The host key is not trusted. Nothing was sent.')
+    await unknownHost.trust()
+  }
+  try {
+    if (id === undefined) await loadConfig({ ...terminal, file: draft })
+    else if (
+      (await check(id, { config: draft }, { ...terminal, print }, yes ? undefined : askForTrust)) !== 0
+    )
+      return 'The configuration was not saved.'
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return ['The configuration is not valid:', ...error.problems].join('\n  ')
+  } finally {
+    progress.stop()
+  }
+}
+
+function describeNextSteps(
+  { named, existing }: ConfigFile,
+  id: string,
+  { settings, options }: Answers,
+  { config }: Options,
+  { platform }: Terminal,
+): string {
+  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
+  if (existing)
+    return `Destination added. A running server reloads its configuration. Next:
+
+  upload-server upload${flag} --destination ${quote(id, platform)} FILE`
+  const { key, publicUrl } = settings.server ?? {}
+  const isLocal = options['serve'] === true && options['urlPrefix'] === undefined && publicUrl === undefined
+  return [
+    `Configuration saved, readable only by you (mode 0600). Next:
+
+  upload-server${flag}              starts the server
+  upload-server upload${flag} FILE  uploads a file without the server
+
+Editor settings:
+${describeEditors(settings, flag && ` --config ${quote(named, platform)}`, platform)}`, // An editor has another working directory.
+    ...(key === undefined ? [] : [`KEY is the upload key for remote clients. See server.key in ${named}`]),
+    ...(isLocal
+      ? [
+          'Links begin with http://127.0.0.1 and only work on this machine. For links that others can open, set server.publicUrl, or choose another destination.',
+        ]
+      : []),
+  ].join('\n\n')
 }

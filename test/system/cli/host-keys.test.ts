@@ -101,12 +101,12 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     const { exitCode, stdout } = await runBuiltOnTerminal(
       init,
       [
-        ['Set more options?', '\r'],
+        ['Change an option?', '\r'],
         ['Who uploads', '\r'],
         ['port: Port', '\r'],
         ['How should stored files be named', '\r'],
         ['Trust this host key?', 'n'],
-        ['What do you want to do?', '\u001b[B\r'],
+        ['Change an option?', '\r'],
         ['Trust this host key?', 'y'],
         ['Editor settings', ''],
       ],

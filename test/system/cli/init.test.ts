@@ -21,7 +21,7 @@ describe('init --add', () => {
       [
         ['Where should files be stored?', '\r'],
         ['name: Name of the new destination. local/a exists already.', 'b\r'],
-        ['Set more options?', '\r'],
+        ['Change an option?', '\r'],
       ],
       ['--add', ...local],
     )
@@ -54,17 +54,18 @@ describe('init', () => {
     const { exitCode, stdout } = await ask(cwd, [
       ['Where should files be stored?', 'folder'],
       ['2 matches', '\r'],
-      ['directory: ', '\u0015\r'],
-      ['A value is required.', 'file/below\r'],
-      ['Set more options?', '\r'],
+      ['directory: ', ' \r'],
+      ['A value is required.', '\u0015file/below\r'],
+      ['Change an option?', '\r'],
       ['Who uploads', '\u001b[B\r'],
       ['host: ', '\r'],
-      ['port: ', '\u001538080\r'],
-      ['publicUrl: ', '\u0015http://192.0.2.7:38080/\r'],
+      ['port: ', '38080\r'],
+      ['publicUrl: ', 'http://192.0.2.7:38080/\r'],
       ['How should stored files be named', '\u001b[B\r'],
-      ['What do you want to do?', '\r'],
-      ['Which option?', '\r'],
-      ['directory: Folder', `\u0015 "${join(cwd, 'my pictures')}" \r`],
+      ['The configuration was not saved.', ''],
+      ['Change an option?', '\u001b[B\u001b[B\u001b[B\r'],
+      ['directory: Folder', `"${join(cwd, 'my pictures')}" \r`],
+      ['Change an option?', '\r'],
     ])
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
     expect(stdout).toContain('FAILED  local/Default')
@@ -97,14 +98,14 @@ describe('init', () => {
       [
         ['sxcu: ', '\r'],
         ['url: ', '\r'],
-        ['Set more options?', '\r'],
         ['Set "url", or set', ''],
-        ['Which option?', '\r'],
+        ['Change an option?', '\r'],
         ['url: URL', 'http://127.0.0.1:9/\r'],
+        ['Change an option?', '\r'],
         ['Who uploads', '\r'],
         ['port: ', '\r'],
         ['How should stored files be named', '\r'],
-        ['What do you want to do?', '\u001b[B\u001b[B\r'],
+        ['Change an option?', '\u001b[B\r'],
       ],
       ['--provider', 'http'],
     )
@@ -121,7 +122,7 @@ describe('init', () => {
     const { exitCode } = await ask(cwd, [
       ['Where should files be stored?', '\r'],
       ['directory: ', '\r'],
-      ['Set more options?', '\r'],
+      ['Change an option?', '\r'],
       ['Who uploads', '\r'],
       ['port: ', '\r'],
       ['How should stored files be named', '\r'],
