@@ -266,7 +266,7 @@ describe('GitLab', () => {
     const result = await send(site.url, [], env, 3)
     expect(result.code).toBe(5)
     expect(result.stderr).toMatch(
-      /The token in UPLOAD_SERVER_TOKEN expired at 20\S+Z and can't be renewed\. Upload in a job of its own, or use an upload key\./,
+      /The token in UPLOAD_SERVER_TOKEN expired at 20\S+ \S+ and can't be renewed\. Upload in a job of its own, or use an upload key\./,
     )
     expectHidden(result, ...site.issued)
   })

@@ -1,6 +1,6 @@
+import { readMoment } from '../../times.ts'
 import { defineCommand, type Flag, type Flags } from '../define.ts'
 import { config, count, destination, grouped, text } from '../flags.ts'
-import { readMoment } from './moments.ts'
 
 const hash = {
   shown: 'hash',

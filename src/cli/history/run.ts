@@ -7,14 +7,13 @@ import type { Database, DatabaseUse } from '../../store/database.ts'
 import { countFiles, findFiles, type HistoryFilter, pruneFiles } from '../../store/history.ts'
 import { currentQuotas } from '../../store/quotas.ts'
 import { overdue } from '../../store/removals.ts'
-import { readDuration, showDuration } from '../../times.ts'
+import { readDuration, showDuration, showMoment } from '../../times.ts'
 import { idOf } from '../../uploader/destinations.ts'
 import { confirm } from '../confirm.ts'
 import { type Call, type OptionsOf, UsageError } from '../define.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from '../terminal.ts'
 import type { expiredFlags, flags, pruneFlags, quotasFlags } from './index.ts'
 import { withLinksOf } from './links.ts'
-import { showMoment } from './moments.ts'
 
 /** Time limit of a query. A search of millions of entries reads all of them, and only the user waits for it. */
 const SEARCH_LIMIT_MS = 5 * 60 * 1000

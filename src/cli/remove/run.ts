@@ -1,6 +1,6 @@
 import type { HistoryEntry } from '../../store/contract.ts'
 import { countFiles, findFiles, type HistoryFilter } from '../../store/history.ts'
-import { showDuration } from '../../times.ts'
+import { showDuration, showMoment } from '../../times.ts'
 import { idOf } from '../../uploader/destinations.ts'
 import type { Uploader } from '../../uploader/index.ts'
 import {
@@ -103,7 +103,7 @@ async function named(
   for (const word of words) {
     const objects = await findByWord(word, among, uploader)
     const removedAt = objects.length > 0 ? undefined : await findRemoved(word, among, uploader)
-    if (removedAt !== undefined) gone.push({ word, at: new Date(removedAt).toISOString() })
+    if (removedAt !== undefined) gone.push({ word, at: showMoment(removedAt) })
     else if (objects.length === 0) missing.push(word)
     found.push(...objects)
   }

@@ -3,6 +3,7 @@ import { endFor, lineFor, type OutputFormat } from '../../client/reports/format.
 import { interruption, type Result } from '../../client/result.ts'
 import type { UploadEvents } from '../../client/uploads.ts'
 import { bytes } from '../../log-lines.ts'
+import { showMoment } from '../../times.ts'
 import { bar, type ProgressLine } from '../progress.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 
@@ -53,7 +54,7 @@ export function createResultPrinter(
           const size = result.size === undefined ? '' : `  ${bytes(result.size)}`
           const seconds = ((performance.now() - begun) / 1000).toFixed(1)
           const { expiresAt } = result
-          const end = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
+          const end = expiresAt === undefined ? '' : `  expires ${showMoment(Date.parse(expiresAt))}`
           terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s${end}`)
         }
         if (result.url !== undefined && result.error !== undefined) noteOnce(result.error)

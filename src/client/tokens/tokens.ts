@@ -1,4 +1,5 @@
 import { membersOf } from '../../members.ts'
+import { showMoment } from '../../times.ts'
 import type { TokenSource } from './token-source.ts'
 
 /** A token is replaced when it expires within this time, milliseconds. */
@@ -55,7 +56,7 @@ export function createTokens(
     explain(used) {
       const end = endOf(used)
       if (!source.isRenewable && end <= now())
-        return `The token in ${source.name} expired at ${new Date(end).toISOString()} and can't be renewed. Upload in a job of its own, or use an upload key.`
+        return `The token in ${source.name} expired at ${showMoment(end)} and can't be renewed. Upload in a job of its own, or use an upload key.`
       return `The server rejected the token of ${source.name}. Compare "auth.tokens" of the server: "audience" must be "${audience}", and "claims" must match this job.`
     },
   }

@@ -95,7 +95,7 @@ it('a token that can not be renewed is not asked for twice, and its end is told'
   state.now += 6 * MINUTE
   expect(await get()).toBe(token)
   expect(await tokens.replace(token, SIGNAL)).toBeUndefined()
-  expect(tokens.explain(token)).toMatch(/^The token in test expired at 20\S+Z and can't be renewed\./)
+  expect(tokens.explain(token)).toMatch(/^The token in test expired at 20\S+ \S+ and can't be renewed\./)
   expect(state.fetched).toBe(1)
 })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readMoment, showMoment } from '../../src/cli/history/moments.ts'
+import { readMoment, showMoment } from '../src/times.ts'
 
 /** What the machine's own time zone makes of it. */
 const local = (...parts: [number, number, number, number?, number?, number?]) => new Date(...parts).getTime()
