@@ -338,7 +338,8 @@ describe('a note', () => {
     })
     await markdown(cwd, '.')
     await writeFile(join(cwd, 'other.md'), 'edited')
-    await utimes(join(cwd, 'other.md'), new Date(), Date.now() / 1000 + 5)
+    // A copy or a checkout makes the note newer than its backup.
+    await utimes(join(cwd, 'note.md'), new Date(), Date.now() / 1000 + 5)
     const preview = await markdown(cwd, '--undo', '-n', 'note.md')
     expect(preview).toMatchObject({ code: 0, stdout: 'note.md: would be restored from note.md.2.bak\n' })
     const { code, stdout, stderr } = await markdown(cwd, '--undo', '.')
