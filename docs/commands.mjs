@@ -89,3 +89,72 @@ function row(spelling, about, choices) {
 
 const block = lines => ['```text', ...lines, '```'].join('\n')
 const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}.`
+
+/**
+ * The inputs of action.yml that are options of `upload`, in order: the name of the flag, what the action calls it, its default,
+ * and what the description says in addition or instead. `isPassed` is false for those that the script of the action passes in its own way.
+ */
+const INPUTS = [
+  ['server', { about: 'URL of the upload server. Required unless "config" is set', isPassed: false }],
+  ['destination'],
+  ['path'],
+  ['expires'],
+  ['keepFolders'],
+  ['stripComponents'],
+  [
+    'config',
+    {
+      about:
+        'configuration file to use instead of a server. It may run code, so never use one that a pull request can change',
+      isPassed: false,
+    },
+  ],
+  ['retryMaxTime', { input: 'timeout', isPassed: false }],
+  ['wait', { isPassed: false }],
+  ['allowEmpty'],
+  ['softFail'],
+  ['githubSummary', { input: 'summary', about: 'show the images in the job summary', standard: 'true' }],
+  ['junit'],
+  ['comment', { more: 'Needs "permissions: pull-requests: write"', isPassed: false }],
+  ['pr', { more: 'Needed by jobs that do not belong to it, such as those of workflow_run', isPassed: false }],
+  ['commentName', { more: 'Here, also the step and the values of the matrix are in it', isPassed: false }],
+  ['commentTitle', { standard: 'Pictures', isPassed: false }],
+  ['compare'],
+  ['baseline'],
+  ['threshold'],
+  ['masks'],
+  ['failOn'],
+  ['status', { more: 'Needs "permissions: statuses: write"' }],
+  ['report'],
+].map(([name, { input, about, standard, more, isPassed = true } = {}]) => {
+  const flag = COMMANDS.find(one => one.name === 'upload').flags[name]
+  const option = spell(name, flag)
+  const text = [sentence(about ?? flag.about), ...(more ? [`${more}.`] : [])].join(' ')
+  return {
+    ...{ option, input: input ?? option.slice(2), isSwitch: flag.value === undefined, isPassed },
+    standard: standard ?? flag.default ?? (flag.value ? '' : 'false'),
+    text,
+  }
+})
+
+/** In the action, an option is called as its input. */
+const withInputs = text =>
+  text.replace(/--[\w-]+/g, option => {
+    const found = INPUTS.find(one => one.option === option)
+    return found ? `"${found.input}"` : option
+  })
+
+const variableOf = ({ input }) => `INPUT_${input.toUpperCase().replaceAll('-', '_')}`
+const inYaml = text => `'${text.replaceAll("'", "''")}'`
+
+/** The generated parts of action.yml. */
+export const ACTION = {
+  inputs: INPUTS.map(
+    ({ input, text, standard }) =>
+      `  ${input}:\n    description: ${inYaml(withInputs(text))}\n    default: ${inYaml(standard)}`,
+  ).join('\n'),
+  variables: INPUTS.map(one => `        ${variableOf(one)}: \${{ inputs.${one.input} }}`).join('\n'),
+  options: INPUTS.filter(({ isPassed }) => isPassed)
+    .map(one => `        ${one.isSwitch ? 'switch' : 'value'} ${one.option} "$${variableOf(one)}"`)
+    .join('\n'),
+}

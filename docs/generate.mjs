@@ -12,7 +12,7 @@ import { en } from '../build/page/words-en.js'
 import { zh } from '../build/page/words-zh.js'
 import { loadProviders, PROVIDER_TYPES } from '../build/providers/registry.js'
 import { OPTIONS } from '../build/routes/options.js'
-import { describeCommands } from './commands.mjs'
+import { ACTION, describeCommands } from './commands.mjs'
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
@@ -264,6 +264,11 @@ function newPage(type) {
 }
 
 function fill(path, text) {
+  if (path === 'action.yml')
+    return text.replace(
+      /^( *# generated: (\w+)\n)[\s\S]*?^( *# \/generated)/gm,
+      (_, begin, name, end) => `${begin}${ACTION[name]}\n${end}`,
+    )
   return text.replace(
     /<!-- generated: (\w+).*-->\n[\s\S]*?<!-- \/generated -->/g,
     (_, name) => `<!-- generated: ${name} -->\n\n${PARTS[name](path)}\n\n<!-- /generated -->`,
@@ -277,6 +282,7 @@ const written = ['docs', ...readdirSync('docs').map(name => join('docs', name))]
 const pages = new Set([
   'README.md',
   'README.zh-CN.md',
+  'action.yml',
   ...PROVIDER_TYPES.map(type => `docs/destinations/${type}.md`),
   ...written,
 ])

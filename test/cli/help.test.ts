@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { type Command, spell } from '../../src/cli/define.ts'
 import { runCli } from './run-cli.ts'
@@ -51,32 +50,4 @@ it.each(['--help', '-h', 'help'])('%s lists every command', async word => {
   expect(code).toBe(0)
   for (const { name } of COMMANDS) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'))
   expect(stdout).toContain('upload-server --config ')
-})
-
-describe('action.yml', async () => {
-  const { inputs, runs } = parse(await readFile('action.yml', 'utf8'))
-  const script: string = runs.steps.find(({ id }: { id?: string }) => id === 'upload').run
-  const flags = COMMANDS.find(({ name }) => name === 'upload')?.flags ?? {}
-  const find = (spelling: string) =>
-    Object.entries(flags).find(([name, one]) => spell(name, one) === spelling)
-
-  it('passes options that upload has, with a value if they take one', () => {
-    const passed = [...script.matchAll(/^ *(value|switch) (--[\w-]+) /gm)]
-    expect(passed.length).toBeGreaterThan(10)
-    for (const [, kind, spelling = ''] of passed)
-      expect([kind, spelling, find(spelling)?.[1].value !== undefined]).toEqual([
-        kind,
-        spelling,
-        kind === 'value',
-      ])
-  })
-
-  it('has the inputs that are called as an option, with its default', () => {
-    for (const [name, { default: standard }] of Object.entries<{ default?: string }>(inputs)) {
-      const flag = find(`--${name}`)?.[1]
-      if (!flag || flag.env) continue // passed in the environment
-      expect(script).toContain(`--${name} `)
-      expect([name, standard]).toEqual([name, flag.default ?? (flag.value ? expect.any(String) : 'false')])
-    }
-  })
 })

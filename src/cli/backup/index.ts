@@ -18,5 +18,6 @@ export const backup = defineCommand({
   ],
   notes:
     'To restore it, stop the server and copy the file back as store.db. For PostgreSQL, it prints the command to use.',
+  exitCodes: { 0: 'success', 1: 'failure', 130: 'interrupted (Ctrl-C)' },
   load: () => import('./run.ts'),
 })

@@ -58,5 +58,6 @@ export const comment = defineCommand({
   ],
   notes: `Supports GitHub, GitLab, Gitea and Forgejo. Parallel jobs write separate comments. If the job does not belong to a pull
 request, no comment is written and the exit code is 0.`,
+  exitCodes: { 0: 'success', 1: 'failure', 130: 'interrupted (Ctrl-C)' },
   load: () => import('./run.ts'),
 })
