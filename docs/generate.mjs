@@ -239,8 +239,13 @@ function standardOf(member, isNeeded) {
   return member.enum ? `${typeOf(member)}; default \`${standard}\`` : `\`${standard}\``
 }
 
+/** A long list is in the schema and in messages. */
+function shorten(list) {
+  return list.length > 10 ? [...list.slice(0, 4), '…'] : list
+}
+
 function typeOf(option) {
-  if (option.enum) return option.enum.map(value => `\`${value}\``).join(', ')
+  if (option.enum) return shorten(option.enum.map(value => `\`${value}\``)).join(', ')
   if (option.anyOf) return [...new Set(option.anyOf.map(typeOf))].join(' or ')
   if (option.type === 'array') return `list of ${option.items ? typeOf(option.items) : 'anything'}`
   if (Array.isArray(option.type)) return option.type.join(' or ')
