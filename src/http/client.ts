@@ -11,8 +11,8 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>
   /** Its length is sent as `Content-Length`. */
   readonly body?: string | Buffer | Body | undefined
-  /** Returns whether a status is a success. Default: 200 to 299. */
-  readonly accept?: (status: number) => boolean
+  /** Returns whether a response is a success. Default: status 200 to 299. */
+  readonly accept?: (status: number, reply: HttpReply) => boolean
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number
   /** What to do if the server can't be reached. Default: depends on the failure. */
@@ -21,12 +21,15 @@ export interface HttpRequest {
   readonly explain?: (refusal: HttpReply) => Refusal | undefined
 }
 
-/** Why a server rejected a request. */
+/** Why a server rejected a request. Defaults depend on the status. */
 export interface Refusal {
+  /** What the status means. */
+  readonly meaning?: string | undefined
+  /** What the server says of it. It is shortened, and may be empty if there is a meaning. */
   readonly reason: string
-  /** Default: depends on the status. */
   readonly advice?: string | undefined
   readonly code?: ErrorCode
+  readonly retryable?: boolean
 }
 
 export interface HttpReply extends Omit<RawReply, 'isCut'> {
@@ -35,7 +38,7 @@ export interface HttpReply extends Omit<RawReply, 'isCut'> {
 }
 
 export interface HttpClient {
-  /** @throws Problem, retryable for transient statuses and network failures */
+  /** @throws HttpRefusal; another Problem if there is no response, retryable for network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
@@ -68,8 +71,8 @@ export function createHttpClient(
       const { status, headers, bytes, ...raw } = await sendOnce(request, url, signal)
       const text = hideSent(raw.text, request.headers)
       const reply: HttpReply = { status, headers, text, bytes, json: () => parse(text, url) }
-      const isAccepted = request.accept?.(status) ?? (status >= 200 && status < 300)
-      if (!isAccepted) throw statusProblem(reply, request.explain?.(reply) ?? { reason: text }, url)
+      const isAccepted = request.accept?.(status, reply) ?? (status >= 200 && status < 300)
+      if (!isAccepted) throw new HttpRefusal(reply, request.explain?.(reply) ?? { reason: text }, url)
       return reply
     },
   }
@@ -120,16 +123,25 @@ const STATUSES: Readonly<Record<number, readonly [reason: string, advice?: strin
 const REDIRECT = ['a redirect', 'Use the final URL.'] as const
 const OTHER_SERVICE = ['not the expected service', 'Check the URL, and any proxy in between.'] as const
 
-function statusProblem({ status, headers }: HttpReply, refusal: Refusal, url: URL): Problem {
-  const isRedirect = status >= 300 && status < 400
-  const [meaning, advice] = STATUSES[status] ?? (isRedirect ? REDIRECT : status < 300 ? OTHER_SERVICE : [])
-  const where = isRedirect && headers['location']
-  const said = where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(refusal.reason)
-  const retryAfterS = parseRetryAfter(headers['retry-after'])
-  return new Problem(`${url.host} returned ${status}${meaning ? ` (${meaning})` : ''}: ${said}`, {
-    advice: refusal.advice ?? advice,
-    ...(refusal.code && { code: refusal.code }),
-    retryable: isTransientStatus(status),
-    ...(retryAfterS !== undefined && { retryAfterS }),
-  })
+/** The problem of a response that is not a success. */
+export class HttpRefusal extends Problem {
+  readonly reply: HttpReply
+
+  constructor(reply: HttpReply, refusal: Refusal, { host }: URL) {
+    const { status, headers } = reply
+    const isRedirect = status >= 300 && status < 400
+    const [usual, advice] = STATUSES[status] ?? (isRedirect ? REDIRECT : status < 300 ? OTHER_SERVICE : [])
+    const { meaning = usual, reason, retryable = isTransientStatus(status) } = refusal
+    const where = isRedirect && headers['location']
+    const said = where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(reason)
+    const retryAfterS = parseRetryAfter(headers['retry-after'])
+    const what = `${host} returned ${status}${meaning ? ` (${meaning})` : ''}`
+    super(reason === '' && refusal.meaning ? what : `${what}: ${said}`, {
+      advice: refusal.advice ?? (refusal.meaning === undefined ? advice : undefined),
+      ...(refusal.code && { code: refusal.code }),
+      retryable,
+      ...(retryAfterS !== undefined && { retryAfterS }),
+    })
+    this.reply = reply
+  }
 }

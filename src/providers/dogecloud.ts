@@ -7,9 +7,9 @@ import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target } from './contract.ts'
 import type { S3Access } from './s3/client.ts'
-import { bucketOptions, s3Options } from './s3/options.ts'
-import { requireSettings } from './s3/settings.ts'
-import { openS3 } from './s3/target.ts'
+import { openS3 } from './s3/index.ts'
+import { bucketOptions, parseEndpoint, s3Options } from './s3/options.ts'
+import { bucketUrl } from './s3/settings.ts'
 import { locationAt } from './shared/location.ts'
 import { urlPrefix, urlSuffix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
@@ -75,25 +75,23 @@ export const dogecloud = defineProvider({
 })
 
 function open(options: Options, context: Context): Target {
-  const { apiUrl, bucket, urlPrefix, urlSuffix, path, cacheControl } = options
-  const own = { preset: 'custom', region: 'automatic', urlPrefix, urlSuffix, path, cacheControl }
-  const resolve = (addressingStyle: 'virtual' | 'cname', endpoint: string, bucket: string) =>
-    requireSettings(z.object(s3Options).parse({ ...own, addressingStyle, endpoint, bucket }))
+  const { apiUrl, accessKey: _, secretKey: __, ...own } = options
+  // Only the session knows the endpoint.
+  const unknown = { endpoint: apiUrl, addressingStyle: 'cname', region: 'automatic', preset: 'custom' }
   let session: Promise<S3Access> | undefined
 
   async function begin(signal: AbortSignal): Promise<S3Access> {
     const { Credentials, ExpiredAt, Buckets } = await requestKeys(context.http, options, signal)
-    const found = Buckets.find(one => one.name === bucket)
-    if (!found)
-      throw new Problem(`DogeCloud has no storage space "${bucket}" for this access key`, {
+    const found = Buckets.find(({ name }) => name === options.bucket)
+    const endpoint = parseEndpoint(found?.s3Endpoint ?? '')
+    if (!found || !endpoint)
+      throw new Problem(`DogeCloud has no storage space "${options.bucket}" for this access key`, {
         advice: 'Check "bucket".',
       })
-    const { accessKeyId, secretAccessKey, sessionToken } = Credentials
-    context.learn?.([secretAccessKey, sessionToken])
-    const { bucketUrl } = resolve('virtual', found.s3Endpoint, found.s3Bucket)
+    context.learn?.([Credentials.secretAccessKey, Credentials.sessionToken])
     return {
-      bucketUrl,
-      credentials: { accessKeyId, secretAccessKey, sessionToken, expiration: new Date(ExpiredAt * 1000) },
+      bucketUrl: bucketUrl(withoutSlash(endpoint.href), found.s3Bucket, 'virtual'),
+      credentials: { ...Credentials, expiration: new Date(ExpiredAt * 1000) },
     }
   }
 
@@ -109,9 +107,8 @@ function open(options: Options, context: Context): Target {
   }
 
   return {
-    // Only the session knows the endpoint.
-    ...openS3('dogecloud', resolve('cname', apiUrl, bucket), context, current),
-    location: locationAt('dogecloud', apiUrl, `${bucket}/${cleanRelative(path ?? '')}`),
+    ...openS3('dogecloud', z.object(s3Options).parse({ ...own, ...unknown }), context, current),
+    location: locationAt('dogecloud', apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
   }
 }
 

@@ -1,12 +1,11 @@
 import { hash, randomUUID } from 'node:crypto'
 import { type Body, inMemory } from '../../body.ts'
-import type { HttpClient, HttpReply } from '../../http/client.ts'
+import { type HttpClient, HttpRefusal, type HttpReply } from '../../http/client.ts'
 import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
-import { readElement } from '../shared/xml-path.ts'
-import { isFromService, notS3, Refusal } from './refusal.ts'
+import { codeOf, explainRefusal, isFromService, notS3 } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
-import { createSigner, formatQuery, type S3Credentials } from './sign.ts'
+import { formatQuery, type S3Credentials, signRequest, signUrl } from './sign.ts'
 
 const HASH_OF_NOTHING = hash('sha256', '')
 
@@ -31,12 +30,7 @@ export interface S3Access extends Pick<S3Settings, 'bucketUrl'> {
 
 /** Requests to the objects of one bucket. */
 export interface S3Client {
-  /**
-   * Sends a request once.
-   *
-   * @throws Refusal if the service reports a failure
-   * @throws Problem
-   */
+  /** Sends a request once. @throws HttpRefusal if the service reports a failure, or another Problem */
   send(request: S3Request, signal: AbortSignal): Promise<HttpReply>
   /** Creates a URL that opens one object for `expiresS` seconds, or until the credentials expire. */
   presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
@@ -48,7 +42,14 @@ export function createS3Client(
   http: HttpClient,
   getAccess: (signal?: AbortSignal) => Promise<S3Access>,
 ): S3Client {
-  const signer = createSigner(settings.region)
+  const { region, style } = settings
+  // A wrong option is often the reason for a failed connection, because the hostname is made of several.
+  const orPath = style === 'virtual' ? ', or set "addressingStyle" to "path"' : ''
+  const advice = {
+    ENOTFOUND: `Check "endpoint" and "region"${orPath}.`,
+    ERR_TLS_CERT_ALTNAME_INVALID: `Check "endpoint"${orPath}.`,
+    ERR_INVALID_CHAR: 'Check the ends of "accessKeyId" and "sessionToken".',
+  }
 
   async function locate(key: string, signal?: AbortSignal) {
     const { bucketUrl, credentials } = await getAccess(signal)
@@ -57,52 +58,42 @@ export function createS3Client(
   }
 
   return {
-    async send(request, signal) {
-      const { method, body } = request
-      const { origin, host, path, credentials } = await locate(request.key, signal)
-      const query = formatQuery(request.query ?? {})
+    async send({ method, key, query = {}, headers, body }, signal) {
+      const { origin, host, path, credentials } = await locate(key, signal)
+      const search = formatQuery(query)
       const length = body && { 'content-length': String(body.size) }
-      const headers = { ...request.headers, host, ...length }
-      const toSign = { method, path, query, headers, sha256: body?.sha256 ?? HASH_OF_NOTHING }
-      const signed = signer.sign(toSign, credentials, new Date())
-      const url = `${origin}${path}${query && `?${query}`}`
-      const advice = adviceFor(host, settings)
-      const reply = await http.send(
-        { method, url, headers: signed, body, accept: () => true, advice },
+      const sha256 = body?.sha256 ?? HASH_OF_NOTHING
+      const toSign = { method, path, query: search, headers: { ...headers, host, ...length }, sha256 }
+      return http.send(
+        {
+          method,
+          url: `${origin}${path}${search && `?${search}`}`,
+          headers: signRequest(toSign, region, credentials, new Date()),
+          body,
+          advice,
+          accept: (status, reply) =>
+            // The end of a multipart upload has its status before the work is done: a failure shows in the document only.
+            method === 'POST' && status === 200 ? codeOf(reply) === undefined : status >= 200 && status < 300,
+          explain: reply => explainRefusal(reply, settings, permissionFor(method, query)),
+        },
         signal,
       )
-      // The end of a multipart upload has its status before the work is done: a failure shows in the document only.
-      const isFailed = method === 'POST' && readElement(reply.text, 'Code') !== undefined
-      if (reply.status < 200 || reply.status > 299 || isFailed)
-        throw new Refusal(reply, host, settings, permissionFor(request))
-      return reply
     },
 
     async presign(key, expiresS, method = 'GET') {
       const { origin, host, path, credentials } = await locate(key)
       const { expiration } = credentials
       const leftS = expiration ? Math.floor((expiration.getTime() - Date.now()) / 1000) : expiresS
-      const forS = Math.min(expiresS, leftS)
-      const query = signer.presign({ method, path, host, expiresS }, credentials, new Date())
-      return { url: `${origin}${path}?${query}`, forS }
+      const query = signUrl({ method, path, host, expiresS }, region, credentials, new Date())
+      return { url: `${origin}${path}?${query}`, forS: Math.min(expiresS, leftS) }
     },
   }
 }
 
-/** A wrong option is often the reason for a failed connection, because the hostname is made of several. */
-function adviceFor(host: string, { endpoint }: S3Settings): Record<string, string> {
-  const orPath = host === new URL(endpoint).host ? '' : ', or set "addressingStyle" to "path"'
-  return {
-    ENOTFOUND: `Check "endpoint" and "region"${orPath}.`,
-    ERR_TLS_CERT_ALTNAME_INVALID: `Check "endpoint"${orPath}.`,
-    ERR_INVALID_CHAR: 'Check the ends of "accessKeyId" and "sessionToken".',
-  }
-}
-
 /** What the policy of the bucket must allow for a request. */
-function permissionFor({ method, query }: S3Request): string {
+function permissionFor(method: S3Request['method'], query: object): string {
   if (method === 'HEAD') return 's3:GetObject and s3:ListBucket'
-  if (method === 'DELETE') return query ? 's3:AbortMultipartUpload' : 's3:DeleteObject'
+  if (method === 'DELETE') return 'uploadId' in query ? 's3:AbortMultipartUpload' : 's3:DeleteObject'
   return method === 'POST' ? 's3:PutObject and s3:AbortMultipartUpload' : 's3:PutObject'
 }
 
@@ -124,14 +115,14 @@ export async function findObject(
 ): Promise<HttpReply['headers'] | undefined> {
   const ask = (at: string) =>
     s3.send({ method: 'HEAD', key: at }, signal).catch((error: unknown) => {
-      if (error instanceof Refusal && error.status === 404) return error
+      if (error instanceof HttpRefusal && error.reply.status === 404) return error.reply
       throw error
     })
   const found = await ask(key)
   if (found.status === 404) return undefined
-  if (isFromService(found.headers)) return found.headers
+  if (isFromService(found)) return found.headers
   // Some services send no request ID. They send none for a missing key either, and must return 404 for it.
   const other = await ask(`${key}-${randomUUID()}`)
-  if (other.status !== 404 || isFromService(other.headers)) throw notS3()
+  if (other.status !== 404 || isFromService(other)) throw notS3()
   return found.headers
 }

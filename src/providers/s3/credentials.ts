@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { systemCode } from '../../errors.ts'
+import { messageOf, systemCode } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { excerpt } from '../../http/excerpt.ts'
@@ -79,21 +79,17 @@ function createRequestHandler(http: HttpClient) {
 }
 
 function explain(error: unknown): Problem {
-  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
   // The SDK has another message for a source that exists and fails.
-  if (name === 'CredentialsProviderError' && message.includes('from any providers'))
+  if (messageOf(error).includes('from any providers'))
     return new Problem('no credentials found', {
       advice:
         'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.',
       cause: error,
     })
-  const isKnown = error instanceof Problem
-  return new Problem(
-    `the credentials of the environment could not be loaded: ${isKnown ? error.why : excerpt(message)}`,
-    {
-      advice: isKnown ? error.advice : undefined,
-      retryable: isKnown ? error.retryable : isTransient(systemCode(error)),
-      cause: error,
-    },
-  )
+  const { why, advice, retryable } = error instanceof Problem ? error : problemOf(error)
+  const what = `the credentials of the environment could not be loaded: ${why}`
+  return new Problem(what, { advice, retryable, cause: error })
 }
+
+const problemOf = (error: unknown) =>
+  new Problem(excerpt(messageOf(error)), { retryable: isTransient(systemCode(error)) })

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { type Body, divide, hashOf } from '../../body.ts'
 import { type RetryPolicy, retry } from '../../flow/retry.ts'
+import { HttpRefusal } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, findObject, type S3Client } from './client.ts'
-import { notS3, Refusal } from './refusal.ts'
+import { codeOf, notS3 } from './refusal.ts'
 
 /** Number of parts of an object that are sent at the same time. */
 const PARALLEL = 2
@@ -14,7 +15,7 @@ const ATTEMPTS = 4
 /** Time limit for aborting a failed upload, in milliseconds. */
 const ABORT_MS = 10_000
 
-const isGone = (error: unknown) => error instanceof Refusal && error.s3Code === 'NoSuchUpload'
+const isGone = (error: unknown) => error instanceof HttpRefusal && codeOf(error.reply) === 'NoSuchUpload'
 /** An upload that is gone is transient only for the whole object, which needs a new upload. */
 const UNLESS_GONE: RetryPolicy = {
   attempts: ATTEMPTS,
@@ -25,8 +26,6 @@ const UNLESS_GONE: RetryPolicy = {
 export interface MultipartUpload {
   readonly key: string
   readonly uploadId: string
-  /** Start time by the clock of the service. NaN if the response has no date. */
-  readonly begunAt: number
 }
 
 /** Sends an object as a multipart upload. Aborts the upload if all attempts of one part fail, so that no parts remain. */
@@ -51,7 +50,7 @@ export async function putMultipart(
   try {
     await Promise.all(Array.from({ length: PARALLEL }, () => sendParts().catch(error => failed.abort(error))))
     ending.throwIfAborted()
-    await completeUpload(s3, upload, object.size, etags, ending)
+    await completeUpload(s3, upload, etags, ending)
   } catch (error) {
     await abortUpload(s3, upload, AbortSignal.timeout(ABORT_MS)).catch(() => {})
     throw error
@@ -69,7 +68,7 @@ export async function beginUpload(
   const reply = await s3.send({ method: 'POST', key, query: { uploads: '' }, headers, body }, signal)
   const uploadId = readElement(reply.text, 'UploadId')
   if (uploadId === undefined) throw notS3('has no UploadId')
-  return { key, uploadId, begunAt: Date.parse(reply.headers['date'] ?? '') }
+  return { key, uploadId }
 }
 
 export async function abortUpload(
@@ -99,11 +98,9 @@ async function sendPart(
   return headers['etag']
 }
 
-/** @param size of the object */
 async function completeUpload(
   s3: S3Client,
-  { key, uploadId, begunAt }: MultipartUpload,
-  size: number,
+  { key, uploadId }: MultipartUpload,
   etags: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -121,17 +118,14 @@ async function completeUpload(
     await retry(send, UNLESS_GONE, signal)
   } catch (error) {
     signal.throwIfAborted()
-    if (error instanceof Refusal && !error.retryable) throw error
-    // If the response was lost, the object may exist anyway. An earlier one with the same key has another size, ETag or time.
+    if (error instanceof HttpRefusal && !error.retryable) throw error
+    // If the response was lost, the object may exist anyway. An earlier one with the same key has another ETag.
     const found = await findObject(s3, key, signal).catch(() => undefined)
-    const etag = found?.['etag']?.replaceAll('"', '').toLowerCase()
-    const isLike = found?.['content-length'] === String(size) && etag?.endsWith(`-${etags.length}`)
-    const isNew = Date.parse(found?.['last-modified'] ?? '') >= begunAt
-    if (!isLike || !(isNew || etag === etagOf(etags))) throw error
+    if (found?.['etag']?.replaceAll('"', '').toLowerCase() !== etagOf(etags)) throw error
   }
 }
 
-/** The ETag of an object in parts at most services: the MD5 of the MD5s of the parts. */
+/** The ETag of an object in parts at most services: the MD5 of the MD5s of the parts. Elsewhere, all is sent again. */
 function etagOf(parts: readonly string[]): string {
   const names = Buffer.from(parts.join('').replaceAll('"', ''), 'hex')
   return `${createHash('md5').update(names).digest('hex')}-${parts.length}`

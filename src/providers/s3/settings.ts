@@ -3,82 +3,51 @@ import { encodeSegment, findDoubledName, withoutSlash } from '../shared/public-u
 import { cleanRelative } from '../shared/remote-path.ts'
 import { parseEndpoint, type S3Options } from './options.ts'
 import { type AddressingStyle, hostOf, PRESETS, type Preset, recognizeHost } from './presets.ts'
-import type { S3Credentials } from './sign.ts'
 
-/** Settings computed from all options. */
-export interface S3Settings {
-  readonly bucket: string
-  /** URL of the API, or of the bucket with the style `cname`, without a slash at the end. */
-  readonly endpoint: string
-  /** URL of the bucket, to which object keys are appended, without a slash at the end. */
-  readonly bucketUrl: string
-  /** Region in signatures. */
-  readonly region: string
-  readonly style: AddressingStyle
-  /** Undefined: credentials are looked up in the environment. */
-  readonly credentials: S3Credentials | undefined
-  /** Prefix of every object key: empty, or a folder with a slash at the end. */
-  readonly keyPrefix: string
-  /** The same prefix for object keys in URLs. */
-  readonly urlFolder: string
-  /** Public base URL of the objects. Undefined: URLs are presigned. */
-  readonly publicUrl: string | undefined
-  /** Headers of every object, with lower-case names. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Returns the part size for an object of `size` bytes, in bytes. */
-  readonly partSizeOf: (size: number) => number
-  /** Lifetime of presigned URLs, in seconds. */
-  readonly presignedForS: number
-  /** Canonical prefix of the objects. */
-  readonly location: string
-  readonly options: S3Options
-}
+/** What the options amount to, together with the preset. */
+export type S3Settings = Exclude<ReturnType<typeof resolveSettings>, string>
 
-/** Returns a sentence about options that are valid alone but not together, or undefined. */
-export function findProblem(options: S3Options): string | undefined {
-  const settings = resolveSettings(options)
-  return typeof settings === 'string' ? settings : undefined
-}
-
-/** @throws Error with the sentence of `findProblem` */
-export function requireSettings(options: S3Options): S3Settings {
-  const settings = resolveSettings(options)
-  if (typeof settings === 'string') throw new Error(settings)
-  return settings
-}
-
-function resolveSettings(options: S3Options): S3Settings | string {
+/** @returns a sentence if the options are valid alone but not together */
+export function resolveSettings(options: S3Options) {
+  const { bucket, accountId, accessKeyId, secretAccessKey, sessionToken, path, webPath = path } = options
   const given = options.endpoint === undefined ? undefined : parseEndpoint(options.endpoint)
   const found = given && recognizeHost(given.host)
   const name = options.preset ?? found?.name ?? (given ? 'custom' : 'aws')
   const preset: Preset = PRESETS[name]
   const region = options.region ?? found?.region ?? preset.region
   const style = options.addressingStyle ?? preset.style
-  const problem = findFault(options, name, preset, given, region, style)
+  const fault = given
+    ? findEndpointFault(given, bucket, style)
+    : findHostFault(name, preset, style, region, accountId)
+  const problem = fault ?? findOptionFault(options, name, preset)
   if (problem !== undefined) return problem
 
   const known = region ?? 'us-east-1'
-  const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
+  const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, accountId)}`
   const isPublic = options.linkType === 'public'
-  const publicUrl = options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known)
+  const publicUrl = options.urlPrefix ?? naturalUrl(bucket, preset, endpoint, style, known)
   if (isPublic && publicUrl === undefined)
     return `"urlPrefix" is required: ${name} has no public URL. Set it, or set "linkType" to "presigned".`
-  const { bucket, accessKeyId, secretAccessKey, sessionToken, path, webPath = path } = options
   return {
-    bucket,
-    endpoint,
+    options,
+    /** URL of the bucket, to which object keys are appended, without a slash at the end. */
     bucketUrl: bucketUrl(endpoint, bucket, style),
-    region: publicRegion(known),
     style,
+    /** Region in signatures. */
+    region: publicRegion(known),
+    /** Undefined: credentials are looked up in the environment. */
     credentials: accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey, sessionToken } : undefined,
+    /** Prefix of every object key: empty, or a folder with a slash at the end. The second one is for URLs. */
     keyPrefix: withSlash(path),
     urlFolder: withSlash(webPath),
+    /** Public base URL of the objects. Undefined: URLs are presigned. */
     publicUrl: isPublic ? publicUrl : undefined,
+    /** Headers of every object, with lower-case names. */
     headers: headersOf(options),
-    partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
-    presignedForS: Math.floor(options.presignedFor / 1000),
+    /** Returns the part size for an object of `size` bytes, in bytes. */
+    partSizeOf: (size: number) => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
+    /** Canonical prefix of the objects. */
     location: locationOf(endpoint, style === 'cname' ? '' : bucket) + withSlash(path),
-    options,
   }
 }
 
@@ -95,60 +64,50 @@ function headersOf(options: S3Options): Record<string, string> {
   }
 }
 
-/** @returns a sentence about the first rule that the options break */
-function findFault(
-  options: S3Options,
+/** Some consoles show the endpoint with the bucket. */
+function findEndpointFault({ href, hostname }: URL, bucket: string, style: AddressingStyle) {
+  if (style === 'cname') return undefined
+  if (hostname.startsWith(`${bucket}.`))
+    return `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`
+  return findDoubledName(href, 'bucket', bucket)
+}
+
+/** Returns what is missing to make the endpoint of the preset. */
+function findHostFault(
   name: string,
-  preset: Preset,
-  given: URL | undefined,
-  region: string | undefined,
+  { host }: Preset,
   style: AddressingStyle,
+  region: string | undefined,
+  accountId: string | undefined,
 ): string | undefined {
-  const { bucket, accountId, accessKeyId, secretAccessKey, sessionToken, sseKmsKeyId } = options
-  const fits = (text = 'x') => /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(text)
-  const rules: readonly [isBroken: unknown, sentence: string][] = [
-    [
-      !given && preset.host === undefined,
-      `"endpoint" is required for ${name}. Set it to the URL of your server.`,
-    ],
-    [
-      !given && style === 'cname',
-      '"endpoint" is required with "addressingStyle": "cname". Set it to the domain bound to the bucket.',
-    ],
-    [!given && region === undefined, `"region" is required for ${name}, because it is part of the endpoint.`],
-    [
-      !given && accountId === undefined && preset.host?.includes('{account}'),
-      `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`,
-    ],
-    ...Object.entries({ region, accountId }).map(([option, value]): [boolean, string] => [
-      !given && !fits(value),
-      `"${option}" must contain only letters, digits and "-", because it is part of a hostname.`,
-    ]),
-    [
-      (accessKeyId === undefined) !== (secretAccessKey === undefined),
-      'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.',
-    ],
-    [sessionToken && !accessKeyId, '"sessionToken" needs "accessKeyId" and "secretAccessKey".'],
-    ...(preset.without ?? []).map((option): [boolean, string] => [
-      options[option] !== undefined,
-      `"${option}" is not supported by ${name}. Remove it.`,
-    ]),
-    [
-      sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms'),
-      '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".',
-    ],
-    ...(['urlPrefix', 'urlSuffix', 'webPath'] as const).map((option): [boolean, string] => [
-      options.linkType === 'presigned' && options[option] !== undefined,
-      `"${option}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`,
-    ]),
-    // Some consoles show the endpoint with the bucket.
-    [
-      style !== 'cname' && given?.hostname.startsWith(`${bucket}.`),
-      `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`,
-    ],
-  ]
-  const fault = rules.find(([isBroken]) => isBroken)?.[1]
-  return fault ?? (given && style !== 'cname' ? findDoubledName(given.href, 'bucket', bucket) : undefined)
+  if (host === undefined) return `"endpoint" is required for ${name}. Set it to the URL of your server.`
+  if (style === 'cname')
+    return '"endpoint" is required with "addressingStyle": "cname". Set it to the domain bound to the bucket.'
+  if (region === undefined) return `"region" is required for ${name}, because it is part of the endpoint.`
+  if (accountId === undefined && host.includes('{account}'))
+    return `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`
+  const isLabel = (text = 'x') => /^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(text)
+  const wrong = isLabel(region) ? !isLabel(accountId) && 'accountId' : 'region'
+  return wrong
+    ? `"${wrong}" must contain only letters, digits and "-", because it is part of a hostname.`
+    : undefined
+}
+
+function findOptionFault(options: S3Options, name: string, preset: Preset): string | undefined {
+  if ((options.accessKeyId === undefined) !== (options.secretAccessKey === undefined))
+    return 'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.'
+  if (options.sessionToken && !options.accessKeyId)
+    return '"sessionToken" needs "accessKeyId" and "secretAccessKey".'
+  const refused = preset.without?.find(option => options[option] !== undefined)
+  if (refused) return `"${refused}" is not supported by ${name}. Remove it.`
+  if (options.sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms'))
+    return '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".'
+  const inUrls = (['urlPrefix', 'urlSuffix', 'webPath'] as const).find(
+    option => options[option] !== undefined,
+  )
+  if (options.linkType === 'presigned' && inUrls)
+    return `"${inUrls}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`
+  return undefined
 }
 
 function naturalUrl(
@@ -169,7 +128,7 @@ function naturalUrl(
  * Returns the URL of the bucket. It has the bucket in the path if the hostname can't have it: IP addresses have no
  * subdomains, and a wildcard certificate covers one label.
  */
-function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): string {
+export function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): string {
   if (style === 'cname') return endpoint
   const isNumber = /^[\d.]+$|^\[/.test(new URL(endpoint).hostname)
   const isLabel = /^[a-z\d][a-z\d-]{1,61}[a-z\d]$/.test(bucket)
@@ -192,7 +151,7 @@ function publicRegion(region: string): string {
   return region.replace(/-internal$/, '')
 }
 
-function withSlash(folder: string | undefined): string {
-  const clean = cleanRelative(folder ?? '')
+function withSlash(folder = ''): string {
+  const clean = cleanRelative(folder)
   return clean === '' ? '' : `${clean}/`
 }

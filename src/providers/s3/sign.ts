@@ -2,9 +2,6 @@ import { createHmac, hash } from 'node:crypto'
 import { encodeSegment } from '../shared/public-url.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
-const UNSIGNED = 'UNSIGNED-PAYLOAD'
-/** This header is not signed, because proxies may change it. Services do not require its signature. */
-const UNSIGNED_HEADER = 'cache-control'
 
 export interface S3Credentials {
   readonly accessKeyId: string
@@ -26,80 +23,75 @@ interface RequestToSign {
   readonly sha256: string
 }
 
-/** Signs requests to one bucket. */
-export interface Signer {
-  /** Returns all headers, including those of the signature. */
-  sign(request: RequestToSign, credentials: S3Credentials, now: Date): Record<string, string>
-  /**
-   * Returns a query that allows one request to one object without credentials.
-   *
-   * @param expiresS seconds, from 1 to 604800
-   */
-  presign(
-    request: Pick<RequestToSign, 'method' | 'path'> & { readonly host: string; readonly expiresS: number },
-    credentials: S3Credentials,
-    now: Date,
-  ): string
+/**
+ * Signs a request with AWS Signature Version 4, as in "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API
+ * reference. Returns all headers, including those of the signature.
+ */
+export function signRequest(
+  request: RequestToSign,
+  region: string,
+  { accessKeyId, secretAccessKey, sessionToken }: S3Credentials,
+  now: Date,
+): Record<string, string> {
+  const time = formatTime(now)
+  const scope = scopeOf(time, region)
+  const headers: Record<string, string> = {
+    ...request.headers,
+    'x-amz-content-sha256': request.sha256,
+    'x-amz-date': time,
+    ...(sessionToken && { 'x-amz-security-token': sessionToken }),
+  }
+  // Proxies may change this header. Services do not require its signature.
+  const { 'cache-control': _, ...signed } = headers
+  const signature = signatureOf({ ...request, headers: signed }, scope, time, secretAccessKey)
+  const names = Object.keys(signed).sort().join(';')
+  headers['authorization'] =
+    `${ALGORITHM} Credential=${accessKeyId}/${scope.join('/')}, SignedHeaders=${names}, Signature=${signature}`
+  return headers
 }
 
 /**
- * Creates signatures of AWS Signature Version 4, as in "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3
- * API reference: in the header `Authorization`, or in the query of a URL.
+ * Returns a query that allows one request to one object without credentials.
+ *
+ * @param expiresS seconds, from 1 to 604800
  */
-export function createSigner(region: string): Signer {
-  /** Signing key of the last request. It is valid for one day. */
-  let last: { day: string; secret: string; key: Buffer } | undefined
+export function signUrl(
+  { method, path, host, expiresS }: { method: string; path: string; host: string; expiresS: number },
+  region: string,
+  { accessKeyId, secretAccessKey, sessionToken }: S3Credentials,
+  now: Date,
+): string {
+  const time = formatTime(now)
+  const scope = scopeOf(time, region)
+  const query = formatQuery({
+    'X-Amz-Algorithm': ALGORITHM,
+    'X-Amz-Credential': [accessKeyId, ...scope].join('/'),
+    'X-Amz-Date': time,
+    'X-Amz-Expires': String(expiresS),
+    ...(sessionToken && { 'X-Amz-Security-Token': sessionToken }),
+    'X-Amz-SignedHeaders': 'host',
+  })
+  const request = { method, path, query, headers: { host }, sha256: 'UNSIGNED-PAYLOAD' }
+  return `${query}&X-Amz-Signature=${signatureOf(request, scope, time, secretAccessKey)}`
+}
 
-  function keyOf(day: string, secret: string): Buffer {
-    if (last?.day !== day || last.secret !== secret) {
-      const key = [region, 's3', 'aws4_request'].reduce(hmac, hmac(`AWS4${secret}`, day))
-      last = { day, secret, key }
-    }
-    return last.key
-  }
+function signatureOf(
+  { method, path, query, headers, sha256 }: RequestToSign,
+  scope: readonly string[],
+  time: string,
+  secret: string,
+): string {
+  const names = Object.keys(headers).sort()
+  const lines = names.map(name => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
+  const canonical = `${method}\n${path}\n${query}\n${lines}\n${names.join(';')}\n${sha256}`
+  const text = `${ALGORITHM}\n${time}\n${scope.join('/')}\n${hash('sha256', canonical)}`
+  const key = scope.reduce<Buffer | string>(hmac, `AWS4${secret}`)
+  return hmac(key, text).toString('hex')
+}
 
-  function signatureOf(canonical: string, scope: string, time: string, secret: string): string {
-    const text = `${ALGORITHM}\n${time}\n${scope}\n${hash('sha256', canonical)}`
-    return createHmac('sha256', keyOf(time.slice(0, 8), secret))
-      .update(text)
-      .digest('hex')
-  }
-
-  const scopeOf = (time: string): string => `${time.slice(0, 8)}/${region}/s3/aws4_request`
-
-  return {
-    sign({ method, path, query, headers, sha256 }, { accessKeyId, secretAccessKey, sessionToken }, now) {
-      const time = formatTime(now)
-      const all: Record<string, string> = { ...headers, 'x-amz-content-sha256': sha256, 'x-amz-date': time }
-      if (sessionToken) all['x-amz-security-token'] = sessionToken
-      const names = Object.keys(all)
-        .filter(name => name !== UNSIGNED_HEADER)
-        .sort()
-      const lines = names.map(name => `${name}:${trim(all[name] ?? '')}\n`).join('')
-      const signed = names.join(';')
-      const scope = scopeOf(time)
-      const canonical = `${method}\n${path}\n${query}\n${lines}\n${signed}\n${sha256}`
-      const signature = signatureOf(canonical, scope, time, secretAccessKey)
-      all['authorization'] =
-        `${ALGORITHM} Credential=${accessKeyId}/${scope}, SignedHeaders=${signed}, Signature=${signature}`
-      return all
-    },
-
-    presign({ method, path, host, expiresS }, { accessKeyId, secretAccessKey, sessionToken }, now) {
-      const time = formatTime(now)
-      const scope = scopeOf(time)
-      const query = formatQuery({
-        'X-Amz-Algorithm': ALGORITHM,
-        'X-Amz-Credential': `${accessKeyId}/${scope}`,
-        'X-Amz-Date': time,
-        'X-Amz-Expires': String(expiresS),
-        ...(sessionToken && { 'X-Amz-Security-Token': sessionToken }),
-        'X-Amz-SignedHeaders': 'host',
-      })
-      const canonical = `${method}\n${path}\n${query}\nhost:${host}\n\nhost\n${UNSIGNED}`
-      return `${query}&X-Amz-Signature=${signatureOf(canonical, scope, time, secretAccessKey)}`
-    },
-  }
+/** What a signature is valid for. The signing key is made of it. */
+function scopeOf(time: string, region: string): string[] {
+  return [time.slice(0, 8), region, 's3', 'aws4_request']
 }
 
 /** Formats a query in the order and the encoding in which it is signed. Empty without parameters. */
@@ -114,12 +106,6 @@ export function formatQuery(parameters: Readonly<Record<string, string>>): strin
 /** Formats a time as `20260131T235959Z`. */
 function formatTime(time: Date): string {
   return time.toISOString().replace(/[-:]|\.\d+/g, '')
-}
-
-/** Trims a header value and merges repeated spaces, as the signature requires. */
-function trim(value: string): string {
-  const trimmed = value.trim()
-  return trimmed.includes('  ') ? trimmed.replace(/ +/g, ' ') : trimmed
 }
 
 function hmac(key: Buffer | string, text: string): Buffer {

@@ -1,10 +1,9 @@
 import * as z from '../../packages/zod.ts'
 import { type About, defineProvider, type Provider } from '../contract.ts'
 import type { PicGoOptions } from '../shared/picgo-options.ts'
+import { openS3, validate } from './index.ts'
 import { bucketOptions, type S3Options, STANDARD_PARTS } from './options.ts'
 import type { PresetName } from './presets.ts'
-import { findProblem, requireSettings } from './settings.ts'
-import { openS3 } from './target.ts'
 
 /** A vendor for which PicGo has a separate uploader. Its options are those of `s3`, without `preset` and multipart uploads. */
 interface Vendor {
@@ -23,20 +22,19 @@ export function defineVendor({ type, about, picgo }: Vendor): Provider {
     about: { family: 'bucket', testedAgainst: 'as `s3`', signs: true, ...about },
     config,
     redirected: { linkType: 'presigned' },
-    validate: options => findProblem(withPreset(options)),
-    open: (options, deps) => openS3(type, requireSettings(withPreset(options)), deps),
-    picgo: old => ({
-      bucket: old.text('bucket'),
-      endpoint: old.text('endpoint'),
-      ...picgo(old),
-      ...readFolders(old),
-    }),
+    validate: options => validate(withPreset(options)),
+    open: (options, context) => openS3(type, withPreset(options), context),
+    picgo(old) {
+      // If URLs have another folder, both must be options, because the object key starts with only one of them.
+      const [path, webPath] = [old.text('path'), old.text('webPath')]
+      const folders = webPath === undefined ? {} : { path: path ?? '', webPath }
+      return {
+        bucket: old.text('bucket'),
+        endpoint: old.text('endpoint'),
+        ...picgo(old),
+        ...folders,
+        keyTemplate: old.template(webPath === undefined ? path : undefined),
+      }
+    },
   })
-}
-
-/** If URLs have another folder, both must be options, because the object key starts with only one of them. */
-function readFolders(old: PicGoOptions): Record<string, unknown> {
-  const [path, webPath] = [old.text('path'), old.text('webPath')]
-  if (webPath === undefined) return { keyTemplate: old.template(path) }
-  return { path: path ?? '', webPath, keyTemplate: old.template(undefined) }
 }

@@ -49,91 +49,110 @@ async function putAgainst(answer: Answer, options: Record<string, unknown> = {})
   return error
 }
 
+/** What the error documents of services mean, and what to do: `HOST returned STATUS (meaning): CODE: message. Advice.` */
+const CODES: [what: string, document: Parameters<typeof refusal>, meaning: string, advice: string][] = [
+  [
+    'the clock is behind',
+    [403, 'RequestTimeTooSkewed', 'x'],
+    'the clock of this machine is wrong: it is 180 minutes slow',
+    'Set it, for example with NTP.',
+  ],
+  [
+    'the clock is behind, in a vendor’s own words',
+    [403, 'SomeDenial', 'Request has expired'],
+    'the clock of this machine is wrong: it is 180 minutes slow',
+    'Set it',
+  ],
+  [
+    'the region is wrong',
+    [400, 'AuthorizationHeaderMalformed', 'x', '<Region>eu-central-1</Region>'],
+    'the region is wrong: requests are signed for "us-east-1", but the bucket is in "eu-central-1"',
+    'Set "region" and "endpoint" to those of the bucket.',
+  ],
+  [
+    'the bucket is elsewhere (301)',
+    [301, 'PermanentRedirect', 'x', '<Endpoint>pics.s3.eu-west-1.amazonaws.com</Endpoint>'],
+    'the region is wrong: requests are signed for "us-east-1", but the bucket is in another region, at "pics.s3.eu-west-1.amazonaws.com"',
+    'Set "region"',
+  ],
+  [
+    'the bucket is elsewhere (Alibaba)',
+    [403, 'AccessDenied', 'x', '<Endpoint>oss-cn-beijing.aliyuncs.com</Endpoint>'],
+    'the region is wrong: requests are signed for "us-east-1", but the bucket is in another region, at "oss-cn-beijing.aliyuncs.com"',
+    'Set "region"',
+  ],
+  ...(['SecondLevelDomainForbidden', 'PathStyleDomainForbidden', 'InvalidPathAccess'] as const).map(
+    (code): (typeof CODES)[number] => [
+      `path style is refused (${code})`,
+      [403, code, 'x'],
+      'it rejects path-style requests',
+      'Set "addressingStyle" to "virtual".',
+    ],
+  ),
+  [
+    'the permission is missing',
+    [403, 'AccessDenied', 'x'],
+    'access denied',
+    'Allow s3:PutObject on the bucket "pics".',
+  ],
+  [
+    'the access key id is unknown',
+    [403, 'InvalidAccessKeyId', 'x'],
+    'unknown access key ID',
+    'Check "accessKeyId".',
+  ],
+  [
+    'the secret is wrong',
+    [403, 'SignatureDoesNotMatch', 'x'],
+    'the signature does not match',
+    'Check "secretAccessKey", and "region", which is "us-east-1".',
+  ],
+  [
+    'the token is expired',
+    [400, 'ExpiredToken', 'x'],
+    'the session token is invalid or expired',
+    'Get new temporary credentials.',
+  ],
+  [
+    'there is no such bucket',
+    [404, 'NoSuchBucket', 'x'],
+    'the bucket "pics" does not exist',
+    'Check "bucket", "region", and "addressingStyle", which is "path".',
+  ],
+  [
+    'ACLs are switched off',
+    [400, 'AccessControlListNotSupported', 'x'],
+    'the bucket does not allow ACLs',
+    'Remove "acl" and use a bucket policy instead.',
+  ],
+  [
+    'the quota is used up',
+    [403, 'QuotaExceeded', 'x'],
+    'no space left, or the quota is exceeded',
+    'Free some space there, or raise the quota.',
+  ],
+  [
+    'a KMS key cannot be used',
+    [400, 'KMS.NotFoundException', 'x'],
+    "the KMS key can't be used",
+    'Check "sseKmsKeyId" and its permissions.',
+  ],
+]
+
 describe('what a refusal says', () => {
+  it.each(CODES)('%s', async (what, [status, code, message, more], meaning, advice) => {
+    const answer = refusal(status, code, message, more)
+    const date = what.startsWith('the clock') ? { date: later() } : {}
+    const error = await putAgainst({ ...answer, headers: { ...answer.headers, ...date } })
+    expect(error.message).toContain(` returned ${status} (${meaning}): ${code}: ${message}. ${advice}`)
+    expect(error.retryable).toBe(false)
+  })
+
   it.each<[string, Answer, RegExp]>([
-    [
-      'the clock is behind',
-      {
-        ...refusal(403, 'RequestTimeTooSkewed', 'The difference is too large.'),
-        headers: { date: later(), 'content-type': 'application/xml' },
-      },
-      /the clock of this machine is wrong: it is 180 minutes slow\. Set it.*403 RequestTimeTooSkewed/,
-    ],
-    [
-      'the clock is behind, in a vendor’s own words',
-      {
-        ...refusal(403, 'SomeDenial', 'Request has expired'),
-        headers: { date: later(), 'content-type': 'application/xml' },
-      },
-      /the clock of this machine is wrong: it is 180 minutes slow/,
-    ],
-    [
-      'the region is wrong',
-      refusal(400, 'AuthorizationHeaderMalformed', 'expecting …', '<Region>eu-central-1</Region>'),
-      /the region is wrong: requests are signed for "us-east-1", but the bucket is in "eu-central-1"\. Set "region"/,
-    ],
-    [
-      'the bucket is elsewhere (301)',
-      refusal(301, 'PermanentRedirect', 'x', '<Endpoint>pics.s3.eu-west-1.amazonaws.com</Endpoint>'),
-      /the region is wrong: .* at "pics\.s3\.eu-west-1\.amazonaws\.com"/,
-    ],
-    [
-      'the bucket is elsewhere (Alibaba)',
-      refusal(
-        403,
-        'AccessDenied',
-        'must be addressed using the specified endpoint',
-        '<Endpoint>oss-cn-beijing.aliyuncs.com</Endpoint>',
-      ),
-      /the region is wrong: .* at "oss-cn-beijing\.aliyuncs\.com"/,
-    ],
-    [
-      'path style is refused (Alibaba)',
-      refusal(403, 'SecondLevelDomainForbidden', 'Please use virtual hosted style to access.'),
-      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
-    ],
-    [
-      'path style is refused (Tencent)',
-      refusal(403, 'PathStyleDomainForbidden', 'x'),
-      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
-    ],
-    [
-      'path style is refused (Volcengine)',
-      refusal(400, 'InvalidPathAccess', 'x'),
-      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
-    ],
-    [
-      'the permission is missing',
-      refusal(403, 'AccessDenied', 'Access Denied'),
-      /access denied\. Allow s3:PutObject on the bucket "pics"/,
-    ],
-    [
-      'the access key id is unknown',
-      refusal(403, 'InvalidAccessKeyId', 'x'),
-      /unknown access key ID\. Check "accessKeyId"/,
-    ],
-    [
-      'the secret is wrong',
-      refusal(403, 'SignatureDoesNotMatch', 'x'),
-      /the signature does not match\. Check "secretAccessKey", and "region", which is "us-east-1"/,
-    ],
-    ['the token is expired', refusal(400, 'ExpiredToken', 'x'), /the session token is invalid or expired/],
-    [
-      'there is no such bucket',
-      refusal(404, 'NoSuchBucket', 'x'),
-      /the bucket "pics" does not exist\. Check "bucket", "region", and "addressingStyle", which is "path"/,
-    ],
-    [
-      'ACLs are switched off',
-      refusal(400, 'AccessControlListNotSupported', 'The bucket does not allow ACLs'),
-      /the bucket does not allow ACLs\. Remove "acl"/,
-    ],
-    ['the quota is used up', refusal(403, 'QuotaExceeded', 'x'), /no space left, or the quota is exceeded/],
-    ['a KMS key cannot be used', refusal(400, 'KMS.NotFoundException', 'x'), /Check "sseKmsKeyId"/],
     [
       'it is no S3 service and sends us elsewhere',
       { status: 302, headers: { location: 'https://console.example.com/login' } },
-      /the endpoint redirects to console\.example\.com\/login\. Set "endpoint"/,
+      /returned 302 \(a redirect\): redirect to console\.example\.com\/login\. Set "endpoint" to the final URL/,
     ],
     [
       'it is no S3 service and says yes to everything',
@@ -143,12 +162,12 @@ describe('what a refusal says', () => {
     [
       'a proxy in between answers with a page',
       { status: 404, headers: { 'content-type': 'text/html' }, body: '<html><h1>Not here</h1></html>' },
-      /returned 404/,
+      /returned 404 \(not found\): Not here\. Check/,
     ],
     [
       'a word nobody knows, with markup and an address in it',
       refusal(409, 'Strange', 'See &lt;b&gt;http://example.com/x&lt;/b&gt;.'),
-      /127\.0\.0\.1:\d+ returned 409 Strange: See example\.com\/x ?\. Check/,
+      /127\.0\.0\.1:\d+ returned 409: Strange: See example\.com\/x ?\. Check/,
     ],
   ])('%s', async (_, answer, words) => {
     const error = await putAgainst(answer)
@@ -168,7 +187,8 @@ describe('what a refusal says', () => {
 
   it('reads no answer without end', async () => {
     const error = await putAgainst({ status: 400, body: 'x'.repeat(3 * 1024 * 1024) })
-    expect(error.message).toMatch(/returned 400\. Check/)
+    expect(error.message).toMatch(/returned 400: x*… Check/)
+    expect(error.message.length).toBeLessThan(500)
   })
 
   it('ends at once when the server turns to another protocol', async () => {
@@ -183,7 +203,7 @@ describe('what a refusal says', () => {
     const endpoint = `http://127.0.0.1:${port}`
     const target = openLoopbackS3({ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS })
     const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.timeout(5000)))
-    expect(error.message).toMatch(/returned 101\. Check/)
+    expect(error.message).toMatch(/returned 101 .*\. Check/)
     expect(error.retryable).toBe(false)
   })
 
@@ -202,7 +222,7 @@ describe('what a refusal says', () => {
     const options = { serverSideEncryption: 'aws:kms', storageClass: 'COLD' }
     const error = await putAgainst(refusal(501, 'NotImplemented', 'x'), options)
     expect(error.message).toContain(
-      'the service may not support "storageClass" or "serverSideEncryption". If so, remove that option',
+      '(it may not support "storageClass" or "serverSideEncryption"): NotImplemented: x. If so, remove that option',
     )
   })
 
@@ -217,7 +237,7 @@ describe('what a refusal says', () => {
     onTestFinished(() => recorder.close())
     const error = await failureOf(target.exists?.('a.png', never()))
     expect(error.message).toBe(
-      `Could not look for "a.png" at s3/Default: access denied, or invalid credentials. Allow s3:GetObject and s3:ListBucket on the bucket "pics", or check "accessKeyId" (127.0.0.1:${recorder.port} returned 403).`,
+      `Could not look for "a.png" at s3/Default: 127.0.0.1:${recorder.port} returned 403 (access denied, or invalid credentials). Allow s3:GetObject and s3:ListBucket on the bucket "pics", or check "accessKeyId".`,
     )
   })
 })
@@ -253,7 +273,9 @@ describe('the end of an upload in parts', () => {
 
   it('takes an upload back that is refused with 200', async () => {
     const { put, sent } = await completeAgainst([refusal(200, 'InvalidPart', 'No such part.')])
-    expect((await failureOf(put)).message).toMatch(/returned 200 InvalidPart: No such part\. Check/)
+    expect((await failureOf(put)).message).toMatch(
+      /returned 200 \(it failed nevertheless\): InvalidPart: No such part\. Check/,
+    )
     expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
   })
 

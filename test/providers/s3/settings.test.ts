@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { s3 } from '../../../src/providers/s3/index.ts'
-import { findProblem, requireSettings } from '../../../src/providers/s3/settings.ts'
+import { openS3, s3 } from '../../../src/providers/s3/index.ts'
+import { resolveSettings, type S3Settings } from '../../../src/providers/s3/settings.ts'
 
 const parse = (options: Record<string, unknown>) => s3.config.parse({ bucket: 'pics', ...options })
-const problemOf = (options: Record<string, unknown>) => findProblem(parse(options))
+const problemOf = (options: Record<string, unknown>) => s3.validate?.(parse(options))
 
 describe('options of s3 that do not fit together', () => {
   it.each<[Record<string, unknown>, RegExp]>([
@@ -61,7 +61,7 @@ describe('options of s3 that do not fit together', () => {
     const problem = problemOf(options)
     expect(problem).toMatch(words)
     expect(problem).not.toMatch(/https?:\/\//)
-    expect(() => requireSettings(parse(options))).toThrow(problem)
+    expect(() => openS3('s3', parse(options), {} as never)).toThrow(problem)
   })
 
   it.each<[Record<string, unknown>]>([
@@ -117,6 +117,7 @@ describe('the size of parts', () => {
     ['aws', { region: 'eu-west-1' }, 1024 ** 4, Math.ceil(1024 ** 4 / 10_000)],
     ['scaleway', { region: 'fr-par' }, 100 * 1024 ** 3, Math.ceil((100 * 1024 ** 3) / 1000)],
   ])('fits the most that %s takes (%j, %i bytes)', (preset, options, size, partSize) => {
-    expect(requireSettings(parse({ preset, ...options })).partSizeOf(size)).toBe(partSize)
+    const settings = resolveSettings(parse({ preset, ...options })) as S3Settings
+    expect(settings.partSizeOf(size)).toBe(partSize)
   })
 })
