@@ -142,8 +142,8 @@ const CODES: [what: string, document: Parameters<typeof refusal>, meaning: strin
 describe('what a refusal says', () => {
   it.each(CODES)('%s', async (what, [status, code, message, more], meaning, advice) => {
     const answer = refusal(status, code, message, more)
-    const date = what.startsWith('the clock') ? { date: later() } : {}
-    const error = await putAgainst({ ...answer, headers: { ...answer.headers, ...date } })
+    const date = what.startsWith('the clock') ? later() : new Date().toUTCString()
+    const error = await putAgainst({ ...answer, headers: { ...answer.headers, date } })
     expect(error.message).toContain(` returned ${status} (${meaning}): ${code}: ${message}. ${advice}`)
     expect(error.retryable).toBe(false)
   })

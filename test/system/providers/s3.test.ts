@@ -164,7 +164,7 @@ describe('s3 at Ceph', () => {
     )
     const plain = open({ endpoint: `https://127.0.0.1:${rgw.port}` })
     const noTls = await failureOf(plain.put(objectOf('a', Buffer.of(1)), never()))
-    expect(noTls.message).toContain('the TLS handshake failed (EPROTO). Use http instead of https')
+    expect(noTls.message).toMatch(/the TLS handshake failed \(\w+\)\. Use http instead of https/)
   })
 
   it('opens a private bucket with a signed URL, and only with that', async () => {
