@@ -22,7 +22,6 @@ export const catbox = formHost({
     url,
     fields: { reqtype: 'fileupload', userhash },
     file: 'fileToUpload',
-    secrets: [userhash],
   }),
   answer: { url: reply => reply.text },
 })

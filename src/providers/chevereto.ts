@@ -36,7 +36,6 @@ export const chevereto = formHost({
     headers: { 'x-api-key': apiKey },
     fields: { key: apiKey, format: 'json', album_id: album, expiration },
     file: 'source',
-    secrets: [apiKey],
   }),
   answer: {
     success: ['status_code', 200],

@@ -1,18 +1,12 @@
 import { type ConnectionSettings, type Connections, createConnections } from '../http/connections.ts'
+import { createGrowingMask } from '../mask.ts'
+import { collectMarked } from '../options.ts'
 import type * as z from '../packages/zod.ts'
 import { toCheckedTarget } from './shared/checked-target.ts'
 import type { PicGoOptions } from './shared/picgo-options.ts'
 import type { KnownHosts, OpenTarget } from './shared/target.ts'
 
-export type {
-  KnownHosts,
-  OpenTarget,
-  SignedUrl,
-  Stored,
-  Target,
-  UnknownHost,
-  UploadObject,
-} from './shared/target.ts'
+export type * from './shared/target.ts'
 
 /** What the server opens a destination with. */
 export interface ProviderDeps extends ConnectionSettings {
@@ -20,7 +14,7 @@ export interface ProviderDeps extends ConnectionSettings {
   readonly name: string
   /** Logs a warning for the operator. Secrets are masked. */
   warn(message: string): void
-  /** Also masks credentials that were created or read at run time: those of a session, a role or a file. */
+  /** Also masks these credentials in the log. */
   learn?(credentials: readonly string[]): void
   /** Files and folders of the server itself. They must never be overwritten or served. */
   readonly ownPaths?: readonly string[]
@@ -31,7 +25,12 @@ export interface ProviderDeps extends ConnectionSettings {
 }
 
 /** What a provider gets. The server owns its connections: proxy, certificates and time limits are applied, and it closes them. */
-export interface Context extends ProviderDeps, Omit<Connections, 'close' | 'exchange'> {}
+export interface Context extends ProviderDeps, Omit<Connections, 'close' | 'exchange'> {
+  /** Masks the secrets of the options, as in every message. What is cut must be masked before. */
+  mask(text: string): string
+  /** Also masks credentials that were created or read at run time: those of a session, a role or a file. */
+  learn(credentials: readonly string[]): void
+}
 
 /** Families of providers, in the order of `init` and the README. Within a family, providers are sorted by type. */
 export const FAMILIES = ['folder', 'bucket', 'repository', 'server', 'host', 'other'] as const
@@ -101,9 +100,19 @@ export function defineProvider<C extends z.ZodObject>(provider: ProviderDefiniti
       const id = `${provider.type}/${deps.name}`
       if (deps.insecureTls)
         deps.warn(`${id}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
+      const { mask, learn } = createGrowingMask()
+      learn(collectMarked(provider.config, config, 'secret'))
       const { close, exchange: _, ...connections } = createConnections(deps)
-      const opened = provider.open(config, { ...deps, ...connections })
-      const check = (target: OpenTarget) => toCheckedTarget(target, id, close)
+      const opened = provider.open(config, {
+        ...deps,
+        ...connections,
+        mask,
+        learn(credentials) {
+          mask.learn?.(credentials)
+          deps.learn?.(credentials)
+        },
+      })
+      const check = (target: OpenTarget) => toCheckedTarget(target, id, close, mask)
       return opened instanceof Promise ? opened.then(check) : check(opened)
     },
   }

@@ -25,7 +25,6 @@ export const imgbb = formHost({
     url,
     fields: { key: apiKey, expiration },
     file: 'image',
-    secrets: [apiKey],
   }),
   answer: {
     success: ['success', true],

@@ -30,7 +30,6 @@ export const imgur = formHost({
     headers: { authorization: accessToken ? `Bearer ${accessToken}` : `Client-ID ${clientId}` },
     fields: { album },
     file: 'image',
-    secrets: [clientId, accessToken],
   }),
   // Errors have three formats. The delete hash is enough to delete the file on the site.
   answer: {

@@ -39,8 +39,7 @@ export const lsky = formHost({
   // lsky-org/lsky-pro 1.x: application/api/controller/Upload.php; 2.x: app/Http/Controllers/Api/V1/ImageController.php
   form({ url, version, token, strategyId, albumId, permission }) {
     const site = withoutSlash(url)
-    if (version === 'v1')
-      return { url: `${site}/api/upload`, headers: { token }, file: 'image', secrets: [token] }
+    if (version === 'v1') return { url: `${site}/api/upload`, headers: { token }, file: 'image' }
     const bare = token?.replace(/^Bearer\s+/i, '')
     return {
       url: `${site}/api/v1/upload`,
@@ -51,7 +50,6 @@ export const lsky = formHost({
         permission: permission && { public: 1, private: 0 }[permission],
       },
       file: 'file',
-      secrets: [bare],
     }
   },
   answer: ({ version }) =>

@@ -94,7 +94,7 @@ function createApi(address: string, options: Options, { http, learn }: Context):
     const { username, password } = options
     const reply = await send(asJson('/api/auth/login', { username, password }), signal)
     const { token } = read(session, expectDone(reply, host, 'log in'), host)
-    learn?.([token])
+    learn([token])
     return token
   }
 

@@ -44,7 +44,6 @@ export const piclist = formHost({
       query: { picbed, uploader: picbed, configName, key: keyInQuery ? serverKey : undefined },
       headers: { 'x-upload-key': key, 'x-picgo-secret': key },
       file: 'files',
-      secrets: [serverKey],
     }
   },
   // PicList returns `{"success":true,"result":[null]}` for a failed upload, so there is no value at the path.

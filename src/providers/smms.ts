@@ -29,7 +29,6 @@ export const smms = formHost({
     headers: { authorization: token },
     fields: { domain },
     file: 'smfile',
-    secrets: [token],
   }),
   // For an image that already exists, the former API returns no success, but the URL in `images`.
   answer: { url: ['data.url', 'images'], deleteUrl: 'data.delete', error: ['message', 'error'] },

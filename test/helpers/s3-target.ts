@@ -8,6 +8,6 @@ import { dialLoopback } from './dial-loopback.ts'
 /** An S3 destination whose connections all lead to 127.0.0.1, by options as they stand in a file. */
 export function openLoopbackS3(options: Record<string, unknown>, connect = dialLoopback()): Target {
   const { close, http } = createConnections({}, connect)
-  const context = { name: 'Default', warn: (message: string) => expect.fail(message), http }
+  const context = { name: 'Default', warn: (message: string) => expect.fail(message), learn() {}, http }
   return toCheckedTarget(openS3('s3', s3.config.parse(options), context), 's3/Default', close)
 }

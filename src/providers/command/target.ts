@@ -11,9 +11,8 @@ import {
   tailOf,
 } from '../../flow/run-program.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createMask } from '../../mask.ts'
 import { Problem, type ProblemOptions } from '../../problem.ts'
-import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
+import type { Context, Target, UploadObject } from '../contract.ts'
 import { cleanUrl } from '../shared/public-url.ts'
 import { fillCommand, fillUrl, type ObjectFacts, variablesOf } from './words.ts'
 
@@ -38,10 +37,9 @@ const MAX_NAME_BYTES = 200
 /** Opens a destination that programs store to. */
 export function openCommands(
   options: CommandOptions,
-  { name, warn, outgoing, programFolder = '/' }: ProviderDeps,
+  { name, warn, mask, outgoing, programFolder = '/' }: Context,
 ): Target {
   const { command, url, remove, exists, env, timeout } = options
-  const mask = createMask(Object.values(env))
   const label = `command/${name}`
   if (url !== undefined && !/\{(?:key|sha256)\}/.test(url))
     warn(`${label}: "url" contains neither {key} nor {sha256}, so all files get the same URL.`)
@@ -77,7 +75,7 @@ export function openCommands(
   }
 
   function fail([program]: readonly string[], what: string, more: ProblemOptions = {}) {
-    return new Problem(`"${program}" ${mask(what)}`, more)
+    return new Problem(`"${program}" ${what}`, more)
   }
 
   function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): Problem {

@@ -5,43 +5,11 @@ import { excerpt } from '../../http/excerpt.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import type { HostExchange } from '../shared/form-host/index.ts'
+import type { HostDescription } from './options.ts'
 import { answerFunctions, objectFunctions } from './placeholders.ts'
 import { type Functions, fillTemplate, listNames, parseTemplate, type Template } from './template.ts'
 
-/** Texts by name. Undefined members are ignored. */
-type Texts = Readonly<Record<string, string | undefined>>
-
-/**
- * Describes the request and the response of a host. Texts are templates (see `template.ts`). If a text refers to a value in
- * the response, text without braces is a JSON path.
- */
-export interface HostDescription {
-  /** Default `POST`. */
-  readonly method?: 'POST' | 'PUT' | 'PATCH' | undefined
-  readonly url: string
-  /** Added to the query of `url`. */
-  readonly query?: Texts | undefined
-  readonly headers?: Texts | undefined
-  /** `multipart` (default): a form with the file in `field`. `raw`: only the bytes of the file. */
-  readonly body?: 'multipart' | 'raw' | undefined
-  /** Form field of the file. Default `file`. */
-  readonly field?: string | undefined
-  /** Form fields before the file. */
-  readonly fields?: Texts | undefined
-  /** Where the response contains the URL of the file. Of several templates, the first one with a value is used. */
-  readonly resultUrl: string | readonly string[]
-  /** Where the response contains the URL that deletes the file. */
-  readonly deleteUrl?: string | undefined
-  /** Where the response contains the error message. */
-  readonly errorMessage?: string | readonly string[] | undefined
-  /** If set, a response is a success only if the value at `at` is one of `is`. */
-  readonly success?: { readonly at: string; readonly is: readonly (string | number | boolean)[] } | undefined
-  /** Statuses of success. Default: 200 to 299, and redirects if the URL is read from `Location`. */
-  readonly statuses?: readonly number[] | undefined
-  /** Values of `{secret:NAME}`. */
-  readonly secrets?: Texts | undefined
-}
-
+type Texts = Readonly<Record<string, string>>
 type Pairs = readonly (readonly [name: string, value: Template])[]
 
 /** A description with parsed templates. */
@@ -53,10 +21,10 @@ export interface CompiledHost {
 }
 
 /** Placeholders with values that the client chooses, or that follow from them. */
-const CHOSEN_PLACEHOLDERS = new Set(['filename', 'key', 'contentType', 'size', 'sha256'])
+const CHOSEN_PLACEHOLDERS = ['filename', 'key', 'contentType', 'size', 'sha256']
 
 /** Placeholders with values of the response. `responseurl` is omitted, because by default it is the URL of the request. */
-const RESPONSE_PLACEHOLDERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
+const RESPONSE_PLACEHOLDERS = ['response', 'header', 'json', 'xml', 'regex']
 
 const SAMPLE: UploadObject = {
   ...inMemory(Buffer.of(0)),
@@ -64,9 +32,16 @@ const SAMPLE: UploadObject = {
   contentType: 'image/png',
   sha256: '',
 }
+const SAMPLE_REPLY: HttpReply = {
+  status: 200,
+  headers: {},
+  text: '{}',
+  bytes: Buffer.from('{}'),
+  json: () => ({}),
+}
 
-/** Default statuses of success. */
-const SUCCESSFUL = Array.from({ length: 100 }, (_, index) => 200 + index)
+/** Statuses of success if the URL of the file is read from a redirect. */
+const WITH_REDIRECTS = [...Array.from({ length: 100 }, (_, index) => 200 + index), 301, 302, 303]
 
 /** Headers that are set from the body. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expect']
@@ -77,43 +52,33 @@ const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expec
  * @throws Error with a sentence if the description is invalid
  */
 export function compileHost(description: HostDescription): CompiledHost {
-  const { method = 'POST', body = 'multipart', field = 'file', success, statuses } = description
-  const secrets = Object.fromEntries(pairsOf(description.secrets))
+  const { method = 'POST', body = 'multipart', field = 'file', secrets = {} } = description
+  const { resultUrl: result = '{response}', success, statuses } = description
   const sent = objectFunctions(SAMPLE, secrets, 'url')
-  const url = new URL('http://127.0.0.1/')
-  const reply = { status: 200, headers: {}, text: '{}', bytes: Buffer.from('{}'), json: () => ({}) }
-  const answered = { ...sent, ...answerFunctions({ reply, url }) }
-
-  const compile = (option: string, texts: Texts | undefined): Pairs =>
-    pairsOf(texts).map(([name, text]) => [name, read(`${option}.${name}`, text, sent)])
+  const answered = { ...sent, ...answerFunctions(SAMPLE_REPLY, new URL('http://127.0.0.1/')) }
+  const compile = (option: string, texts: Texts = {}): Pairs =>
+    Object.entries(texts).map(([name, text]) => [name, read(`${option}.${name}`, text, sent)])
   const locate = (option: string, texts: string | readonly string[] = []): readonly Template[] =>
     [texts].flat().map(text => read(option, asTemplate(option, text), answered))
-  const compiled = {
-    method,
-    url: read('url', description.url, sent),
-    query: compile('query', description.query),
-    headers: compile('headers', description.headers).map(
-      ([name, value]) => [name.toLowerCase(), value] as const,
-    ),
-    fields: compile('fields', description.fields),
-    field: body === 'raw' ? undefined : field,
-    resultUrl: locate('resultUrl', description.resultUrl),
-    deleteUrl: locate('deleteUrl', description.deleteUrl),
-    errorMessage: locate('errorMessage', description.errorMessage),
-    success: success && {
-      at: read('success.at', asTemplate('success.at', success.at), answered),
-      is: success.is,
-    },
-    secrets,
-  }
-  for (const name of ['url', 'resultUrl', 'deleteUrl'] as const)
-    for (const template of name === 'url' ? [compiled.url] : compiled[name]) checkOrigin(name, template, sent)
-  checkUrl(fillTemplate(compiled.url, sent))
-  checkHeaders(compiled)
-  const { resultUrl, deleteUrl, errorMessage } = compiled
-  const redirects = usesLocation(description, resultUrl) ? [...SUCCESSFUL, 301, 302, 303] : undefined
-  const names = [...resultUrl, ...(compiled.success ? [compiled.success.at] : [])].flatMap(listNames)
-  const readsAnswer = names.some(name => RESPONSE_PLACEHOLDERS.has(name))
+
+  const url = read('url', description.url ?? '', sent)
+  const query = compile('query', description.query)
+  const headers = compile('headers', description.headers)
+  const fields = compile('fields', description.fields)
+  const file = body === 'raw' ? undefined : field
+  const resultUrl = locate('resultUrl', result)
+  const deleteUrl = locate('deleteUrl', description.deleteUrl)
+  const errorMessage = locate('errorMessage', description.errorMessage)
+  const [successAt] = locate('success.at', success?.at)
+  for (const [option, templates] of Object.entries({ url: [url], resultUrl, deleteUrl }))
+    for (const template of templates) checkOrigin(option, template, sent)
+  checkUrl(fillTemplate(url, sent))
+  for (const [name] of headers) checkHeader(name.toLowerCase(), file !== undefined)
+
+  const names = resultUrl.flatMap(listNames)
+  const readsAnswer = [...names, ...listNames(successAt ?? [])].some(isOfResponse)
+  const usesLocation =
+    names.includes('responseurl') || [result].flat().some(text => /\{header:\s*location/i.test(text))
   return {
     namesFiles: readsAnswer && method === 'POST',
     describe(object) {
@@ -122,30 +87,31 @@ export function compileHost(description: HostDescription): CompiledHost {
       const inHeader = objectFunctions(object, secrets, 'header')
       const fill = (pairs: Pairs, functions: Functions) =>
         Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, plain)]))
-      const place = (template: Template) => (reply: HttpReply, url: URL) => {
-        const answered = answerFunctions({ reply, url })
+      const place = (template: Template) => (reply: HttpReply, asked: URL) => {
+        const answered = answerFunctions(reply, asked)
         return fillTemplate(template, { ...inUrl, ...answered }, { ...plain, ...answered })
       }
       const form = {
         method,
-        url: fillTemplate(compiled.url, inUrl, plain) ?? '',
-        query: fill(compiled.query, plain),
-        headers: fill(compiled.headers, inHeader),
-        fields: fill(compiled.fields, plain),
-        file: compiled.field,
-        secrets: Object.values(secrets),
+        url: fillTemplate(url, inUrl, plain) ?? '',
+        query: fill(query, plain),
+        headers: fill(headers, inHeader),
+        fields: fill(fields, plain),
+        file,
       }
       const answer = {
-        success: compiled.success && ([place(compiled.success.at), ...compiled.success.is] as const),
+        success: successAt && success && ([place(successAt), ...success.is] as const),
         url: [...(readsAnswer ? [] : [refusePage]), ...resultUrl.map(place)],
         deleteUrl: deleteUrl.map(place),
         error: errorMessage.map(place),
-        statuses: statuses ?? redirects,
+        statuses: statuses ?? (usesLocation ? WITH_REDIRECTS : undefined),
       }
       return { form, answer }
     },
   }
 }
+
+const isOfResponse = (name: string) => RESPONSE_PLACEHOLDERS.includes(name)
 
 /** Where only the status shows a success, an HTML page is one of something else, such as a login. */
 function refusePage({ status, headers, text }: HttpReply, { host }: URL): undefined {
@@ -154,10 +120,6 @@ function refusePage({ status, headers, text }: HttpReply, { host }: URL): undefi
     /^\s*<(?:!doctype|html)\b/i.test(text.slice(0, 1000))
   if (isPage && status < 300)
     throw new Problem(`${host} returned an HTML page instead of the result: ${excerpt(text)}`)
-}
-
-function pairsOf(texts: Texts = {}): [string, string][] {
-  return Object.entries(texts).filter((pair): pair is [string, string] => pair[1] !== undefined)
 }
 
 function read(option: string, text: string, known: Functions): Template {
@@ -180,8 +142,8 @@ function asTemplate(option: string, text: string): string {
   return `{json:${text}}`
 }
 
-function checkUrl(url: string | undefined): void {
-  if (!/^https?:\/\/[^/]/i.test(url ?? '') || !URL.canParse(url ?? ''))
+function checkUrl(url = ''): void {
+  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
     throw new Error('"url" must be an http or https URL.')
 }
 
@@ -191,8 +153,8 @@ function checkOrigin(option: string, template: Template, sent: Functions): void 
   for (const part of template) {
     if (/^\w+:\/\/[^/?#\\]+[/?#\\]/.test(text)) return
     const names = listNames([part])
-    if (names.some(name => RESPONSE_PLACEHOLDERS.has(name) || name === 'responseurl')) return
-    const chosen = names.find(name => CHOSEN_PLACEHOLDERS.has(name))
+    if (names.some(name => isOfResponse(name) || name === 'responseurl')) return
+    const chosen = names.find(name => CHOSEN_PLACEHOLDERS.includes(name))
     if (chosen !== undefined)
       throw new Error(
         `"${option}" has {${chosen}} in its host, so clients could choose the host. Write it after the host and a "/".`,
@@ -201,18 +163,17 @@ function checkOrigin(option: string, template: Template, sent: Functions): void 
   }
 }
 
-/** Checks header names, which are tokens (RFC 9110, section 5.6.2). */
-function checkHeaders({ headers, field }: { headers: Pairs; field: string | undefined }): void {
-  for (const [name] of headers) {
-    if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(name))
-      throw new Error(`"headers" has "${name}", which is not a valid header name.`)
-    if (OWN_HEADERS.includes(name) || (field !== undefined && name === 'content-type'))
-      throw new Error(`"headers" has "${name}", which is set automatically from the body. Remove it.`)
-  }
+/** Checks the lower-case name of a header, which is a token (RFC 9110, section 5.6.2). */
+function checkHeader(name: string, isForm: boolean): void {
+  if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(name))
+    throw new Error(`"headers" has "${name}", which is not a valid header name.`)
+  if (OWN_HEADERS.includes(name) || (isForm && name === 'content-type'))
+    throw new Error(`"headers" has "${name}", which is set automatically from the body. Remove it.`)
 }
 
-/** Returns whether the URL of the file is read from a redirect, which is a success then. */
-function usesLocation({ resultUrl }: HostDescription, templates: readonly Template[]): boolean {
-  const names = templates.flatMap(listNames)
-  return names.includes('responseurl') || [resultUrl].flat().some(text => /\{header:\s*location/i.test(text))
+/** Removes headers that are set from the body, such as `Content-Type` with the boundary. */
+export function withoutBodyHeaders(headers: Texts): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !/^content-?(type|length)$/i.test(name)),
+  )
 }

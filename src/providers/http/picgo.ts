@@ -1,6 +1,7 @@
 import { isRecord } from '../../members.ts'
 import { type PicGoOptions, textOf } from '../shared/picgo-options.ts'
 import { hideCredentials, hideInUrl } from './credentials.ts'
+import { withoutBodyHeaders } from './description.ts'
 import { literal } from './template.ts'
 
 type Texts = Record<string, string>
@@ -10,7 +11,7 @@ export function picgo(old: PicGoOptions): Record<string, unknown> {
   const isAdvanced = 'endpoint' in old.all || 'uploadScriptName' in old.all
   const secrets: Texts = {}
   const readFields = (name: string) => hideCredentials(readTexts(name, old), secrets)
-  const readHeaders = (name: string) => withoutType(readFields(name))
+  const readHeaders = (name: string) => withoutBodyHeaders(readFields(name))
   const common = { secrets, keyTemplate: '{filename}{extname}' }
   if (!isAdvanced)
     return {
@@ -63,11 +64,4 @@ function readTexts(name: string, { all, note }: PicGoOptions): Texts {
 
 function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-/** Removes `Content-Type`, which is set from the body, including the boundary. */
-function withoutType(headers: Texts): Texts {
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !/^content-?(type|length)$/i.test(name)),
-  )
 }

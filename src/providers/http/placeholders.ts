@@ -14,13 +14,6 @@ const LONGEST_SEARCHED = 64 * 1024
 /** Where a template is used. Values are percent-encoded in URLs, and escaped in headers if necessary. */
 export type EscapeContext = 'url' | 'header' | 'text'
 
-/** A response. */
-export interface HostReply {
-  readonly reply: HttpReply
-  /** The URL of the request. */
-  readonly url: URL
-}
-
 /** Placeholders for the object that is sent, its time (the server's local time) and the secrets of the destination. */
 export function objectFunctions(
   object: UploadObject,
@@ -51,8 +44,12 @@ export function objectFunctions(
   }
 }
 
-/** Placeholders for values in a response. As in ShareX, a first parameter is searched instead of the response. */
-export function answerFunctions({ reply, url }: HostReply): Functions {
+/**
+ * Placeholders for values in a response. As in ShareX, a first parameter is searched instead of the response.
+ *
+ * @param url of the request
+ */
+export function answerFunctions(reply: HttpReply, url: URL): Functions {
   const header = (name: string): string | undefined => {
     const raw = reply.headers[name.trim().toLowerCase()]
     const value = raw && decodeHeader(raw)
@@ -93,22 +90,18 @@ function parseJson(text: string): unknown {
 
 /** `pattern`, `pattern|group` or `input|pattern|group`; the group is a number or a name. */
 function findByRegex(text: string, parameters: readonly string[]): string | undefined {
-  const [input, pattern, group] = parameters.length > 2 ? parameters : [text, ...parameters]
-  const match = execWritten(pattern ?? '', input ?? '')
-  if (!match || !group) return match?.[0]
-  return /^\d+$/.test(group) ? match[Number(group)] : match.groups?.[group]
-}
-
-function execWritten(pattern: string, text: string): RegExpExecArray | null {
+  const [input = '', pattern = '', group] = parameters.length > 2 ? parameters : [text, ...parameters]
   let expression: RegExp
   try {
     expression = new RegExp(pattern)
   } catch {
     throw new Error(`has the invalid regular expression "${pattern}"`)
   }
-  if (text.length > LONGEST_SEARCHED)
+  if (input.length > LONGEST_SEARCHED)
     throw new Error(
       `the response has more than ${LONGEST_SEARCHED} characters, too many for the regular expression "${pattern}"`,
     )
-  return expression.exec(text)
+  const match = expression.exec(input)
+  if (!match || !group) return match?.[0]
+  return /^\d+$/.test(group) ? match[Number(group)] : match.groups?.[group]
 }

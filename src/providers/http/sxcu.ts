@@ -3,13 +3,14 @@ import { decodeText } from '../../decode-text.ts'
 import { systemCode } from '../../errors.ts'
 import { type Members, membersOf } from '../../members.ts'
 import { isCredential } from './credentials.ts'
-import type { HostDescription } from './description.ts'
+import { withoutBodyHeaders } from './description.ts'
+import type { HostDescription } from './options.ts'
 import { literal } from './template.ts'
 
 type Texts = Record<string, string>
 
 /** The last version of ShareX that writes `$json:path$` instead of `{json:path}`. */
-const LAST_WITH_DOLLARS = [13, 7, 1]
+const LAST_WITH_DOLLARS = '13.7.1'
 
 /** Placeholders for `%name` in parameters, headers and arguments: the dates and times of ShareX. */
 const PATTERNS: Texts = {
@@ -120,20 +121,9 @@ function readResult(url: string, responseType: string): string {
   return url || (responseType === 'RedirectionURL' ? '{responseurl}' : '{response}')
 }
 
-function withoutBodyHeaders(headers: Texts): Texts {
-  return Object.fromEntries(
-    Object.entries(headers).filter(([name]) => !/^content-(type|length)$/i.test(name)),
-  )
-}
-
 /** Files without a version are older than all versions. */
 function hasDollars(version: string): boolean {
-  const numbers = version.split('.').map(Number)
-  for (const [index, last] of LAST_WITH_DOLLARS.entries()) {
-    const number = numbers[index] ?? 0
-    if (number !== last) return !(number > last)
-  }
-  return true
+  return version.localeCompare(LAST_WITH_DOLLARS, 'en', { numeric: true }) <= 0
 }
 
 /** Replaces `$json:url$` with `{json:url}`, and escapes literal braces. */

@@ -25,9 +25,7 @@ interface TemplateReader {
  * @throws Error whose message follows the name of the option: `has the unknown placeholder…`
  */
 export function parseTemplate(text: string, known: Functions): Template {
-  const reader = { text, known, at: 0 }
-  const template = readParts(reader, '')
-  return template
+  return readParts({ text, known, at: 0 }, '')
 }
 
 /** Parses up to one of `stops`. */

@@ -1,4 +1,5 @@
 import { within } from '../../flow/time-limit.ts'
+import type { Mask } from '../../mask.ts'
 import { Problem } from '../../problem.ts'
 import { checkKey, quoteKey } from './check-key.ts'
 import { explain } from './explain.ts'
@@ -23,59 +24,55 @@ function assertTarget(target: Target): void {
     throw new Error('"location" of the object that its "open" returned must be a non-empty string')
 }
 
+/** An object or its key, then other parameters, and a signal as the last one. */
+type Operation = (...given: readonly unknown[]) => Promise<unknown>
+
 /**
  * Makes a target that gets only valid object keys, because `remove('')` could delete a whole bucket or folder, and whose
  * failures are explained.
  *
  * @param disconnect closes the connections of the target after it was closed
+ * @param mask hides the secrets of the destination
  */
-export function toCheckedTarget(target: OpenTarget, id: string, disconnect: () => void): OpenTarget {
+export function toCheckedTarget(
+  target: OpenTarget,
+  id: string,
+  disconnect: () => void,
+  mask?: Mask,
+): OpenTarget {
   assertTarget(target)
   const { location = `${id}/`, traits, check, close } = target
+
+  /** Explains failures, except after an abort: the caller that aborted knows the reason. */
+  async function attempt<T>(doing: string | undefined, signal: AbortSignal, work: () => Promise<T>) {
+    try {
+      return await work()
+    } catch (error) {
+      signal.throwIfAborted()
+      throw explain(error, id, doing, mask)
+    }
+  }
+
   const operations = Object.entries(OPERATIONS).map(([name, verb]) => {
     const work = target[name as keyof typeof OPERATIONS] as Operation | undefined
-    return [name, work && checkOperation((...given) => work.call(target, ...given), id, verb)] as const
+    const checked: Operation = (...given) => {
+      const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
+      const key = typeof object === 'string' ? object : object.key
+      return attempt(`${verb} ${quoteKey(key)}`, signal, async () => {
+        checkKey(key)
+        const result = await work?.call(target, ...given)
+        return name === 'put' ? checkStored(result as Stored) : result
+      })
+    }
+    return [name, work && checked] as const
   })
   return {
     ...target,
     location,
     ...(traits && { traits }), // spreading does not copy what a class has
     ...(Object.fromEntries(operations) as Pick<Target, keyof typeof OPERATIONS>),
-    ...(check && { check: signal => attempt(id, undefined, signal, async () => check.call(target, signal)) }),
+    ...(check && { check: signal => attempt(undefined, signal, async () => check.call(target, signal)) }),
     close: async () => within(close?.call(target), CLOSE_LIMIT_MS, notClosed).finally(disconnect),
-  }
-}
-
-/** An object or its key, then other parameters, and a signal as the last one. */
-type Operation = (...given: readonly unknown[]) => Promise<unknown>
-
-function checkOperation(
-  work: Operation,
-  id: string,
-  verb: (typeof OPERATIONS)[keyof typeof OPERATIONS],
-): Operation {
-  return async (...given) => {
-    const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
-    const key = typeof object === 'string' ? object : object.key
-    return attempt(id, `${verb} ${quoteKey(key)}`, signal, async () => {
-      checkKey(key)
-      const result = await work(...given)
-      return verb === 'store' ? checkStored(result as Stored) : result
-    })
-  }
-}
-
-/** Explains failures, except after an abort: the caller that aborted knows the reason. */
-async function attempt<T>(
-  id: string,
-  doing: string | undefined,
-  signal: AbortSignal,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw signal.aborted ? error : explain(error, id, doing)
   }
 }
 

@@ -1,5 +1,6 @@
 import { describeThrown, isStorageFull, systemCode, UploadError } from '../../errors.ts'
 import { explainNetwork, isTransient } from '../../http/network.ts'
+import type { Mask } from '../../mask.ts'
 import { Problem, toSentence } from '../../problem.ts'
 
 /**
@@ -9,15 +10,17 @@ import { Problem, toSentence } from '../../problem.ts'
  * @param thrown a Problem, or whatever a library, a plugin or the system throws
  * @param id `provider/configName`
  * @param doing such as `store "a.png"`. Undefined for a check, which concerns no object
+ * @param mask hides the secrets of the destination, which hosts repeat
  */
-export function explain(thrown: unknown, id: string, doing?: string): UploadError {
+export function explain(thrown: unknown, id: string, doing?: string, mask: Mask = text => text): UploadError {
   if (thrown instanceof UploadError && !(thrown instanceof Problem)) return thrown
   const problem = thrown instanceof Problem ? thrown : problemOf(thrown)
-  const { why, code, retryable, retryAfterS } = problem
+  const { code, retryable, retryAfterS } = problem
+  const why = mask(problem.why)
   const advice = problem.advice ?? adviceFor(problem, id)
   const beginning = doing === undefined ? '' : `Could not ${doing} at ${id}: `
   return new UploadError(code, `${beginning}${toSentence(why)} ${advice}`, {
-    cause: problem.cause ?? problem,
+    cause: problem.cause ?? (why === problem.why ? problem : undefined),
     retryable,
     ...(retryAfterS !== undefined && { retryAfterS }),
   })

@@ -212,7 +212,7 @@ describe('what http sends', () => {
     })
     const put = target.put(PICTURE, never())
     await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
-    await expect(put).rejects.toThrow('the header "x-token" can\'t be sent')
+    await expect(put).rejects.toThrow('the header "X-Token" can\'t be sent')
   })
 })
 

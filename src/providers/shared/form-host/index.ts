@@ -1,7 +1,6 @@
 import type { HttpClient, HttpReply } from '../../../http/client.ts'
 import { excerpt } from '../../../http/excerpt.ts'
 import { formBody } from '../../../http/form-body.ts'
-import { createMask, type Mask } from '../../../mask.ts'
 import * as z from '../../../packages/zod.ts'
 import { Problem } from '../../../problem.ts'
 import { defineProvider, type Provider, type Stored, type UploadObject } from '../../contract.ts'
@@ -25,8 +24,6 @@ export interface HostForm {
   readonly fields?: Values
   /** Form field of the file. Undefined: the body is only the bytes of the file. */
   readonly file?: string | undefined
-  /** Credentials in the form. They are masked in messages, because hosts repeat them. */
-  readonly secrets?: readonly (string | undefined)[]
 }
 
 /** Where a value is in a response to a URL: a JSON path such as `data.links[0].url`, or a function. */
@@ -80,8 +77,7 @@ export async function sendForm(
   http: HttpClient,
   signal: AbortSignal,
 ): Promise<Stored> {
-  const { method = 'POST', query = {}, headers = {}, fields = {}, file, secrets = [] } = form
-  const mask = createMask(secrets.filter(secret => secret !== undefined))
+  const { method = 'POST', query = {}, headers = {}, fields = {}, file } = form
   const url = new URL(form.url)
   for (const [name, value] of filled(query)) url.searchParams.append(name, value)
   const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
@@ -100,12 +96,7 @@ export async function sendForm(
       return reason === undefined ? undefined : { reason }
     },
   }
-  try {
-    return readAnswer(answer, await http.send(request, signal), url)
-  } catch (error) {
-    signal.throwIfAborted()
-    throw hideSecrets(error, mask)
-  }
+  return readAnswer(answer, await http.send(request, signal), url)
 }
 
 function filled(values: Values): [name: string, value: string][] {
@@ -163,19 +154,4 @@ export function valueAt({ text }: HttpReply, path: string): string | undefined {
 function toCleanUrl(text: string): string | undefined {
   if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
   return cleanUrl(text)
-}
-
-/** Masks secrets, because hosts repeat them in responses and URLs contain them. */
-function hideSecrets(error: unknown, mask: Mask): unknown {
-  if (!(error instanceof Problem)) return error
-  const { why, advice, code, retryable, retryAfterS, cause } = error
-  const reason = cause instanceof Error ? cause.message : undefined
-  if (mask(why) === why && mask(reason ?? '') === (reason ?? '')) return error
-  return new Problem(mask(why), {
-    advice,
-    code,
-    retryable,
-    ...(reason !== undefined && { cause: new Error(mask(reason)) }),
-    ...(retryAfterS !== undefined && { retryAfterS }),
-  })
 }
