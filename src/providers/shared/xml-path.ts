@@ -1,21 +1,6 @@
 /** Maximum nesting depth. Deeper elements become siblings. */
 const MAX_DEPTH = 100
 
-/** Name of text nodes. */
-const TEXT = '#text'
-
-interface Element {
-  /** Name without its namespace prefix. */
-  readonly name: string
-  /** Attributes, not decoded. */
-  readonly attributes: string
-  readonly children: Element[]
-  /** Empty except for text nodes. */
-  readonly text: string
-  /** Where it begins in the document. */
-  readonly position: number
-}
-
 /** A step of a path: the name of an element (`*`: any), and its number among those with the name in the same parent, from 1. */
 interface Step {
   readonly name: string
@@ -30,63 +15,96 @@ export interface XmlPath {
   readonly attribute: string | undefined
 }
 
+const STEP = /(^|\/{1,2})(@)?([\w.:*-]+)(?:\[(\d+)\])?/y
+
 /**
  * Parses the subset of XPath that responses of hosts need: `/files/file[1]/url`, `//url`, `link/@href`, `data/text()`.
  *
  * @throws Error whose message follows the name of the option
  */
 export function parseXmlPath(path: string): XmlPath {
-  const refuse = () =>
-    new Error(
-      `has the unsupported XML path "${path}". Use names and numbers only, such as /files/file[1]/url`,
-    )
-  const parts = path
-    .trim()
-    .replace(/\/text\(\)$/, '')
-    .split(/(\/{1,2})/)
-    .filter((part, index) => part !== '' || index > 0)
+  const text = path.trim().replace(/\/text\(\)$/, '')
   const steps: Step[] = []
-  let anywhere = false
   let attribute: string | undefined
-  for (const part of parts) {
-    if (part === '/' || part === '//') {
-      anywhere = part === '//'
-      continue
-    }
-    const found = /^(@)?([\w.:*-]+)(?:\[(\d+)\])?$/u.exec(part)
-    if (!found || attribute !== undefined) throw refuse()
-    const [, at, name = '', number] = found
+  for (STEP.lastIndex = 0; STEP.lastIndex < text.length || steps.length === 0; ) {
+    const found = STEP.exec(text)
+    if (!found || attribute !== undefined)
+      throw new Error(
+        `has the unsupported XML path "${path}". Use names and numbers only, such as /files/file[1]/url`,
+      )
+    const [, slashes, at, name = '', number] = found
     if (at) attribute = localName(name)
-    else steps.push({ name: localName(name), number: number ? Number(number) : undefined, anywhere })
+    else
+      steps.push({
+        name: localName(name),
+        number: number ? Number(number) : undefined,
+        anywhere: slashes === '//',
+      })
   }
-  if (steps.length === 0) throw refuse()
   return { steps, attribute }
 }
 
-/**
- * Returns the text at a path, including nested elements. Undefined if the response is not XML or has no such element. Each step
- * goes through each element once: `//a//a//b` would otherwise find a nested `b` once for every pair of `a` around it.
- */
-export function findInXml(xml: string, { steps, attribute }: XmlPath): string | undefined {
-  let found: readonly Element[] = [readXml(xml)]
-  for (const { name, number, anywhere } of steps) {
-    const parents = anywhere ? withDescendants(found) : found
-    found = [...parents].flatMap(({ children }) => {
-      const named = children.filter(one => (name === '*' ? one.name !== TEXT : one.name === name))
-      return number === undefined ? named : named.slice(number - 1, number)
-    })
-  }
-  const first = found.reduce<Element | undefined>(
-    (before, one) => (before && before.position < one.position ? before : one),
-    undefined,
-  )
-  return attribute === undefined ? first && textOf(first) : first && attributeOf(first, attribute)
+/** An element that has not ended. */
+interface OpenElement {
+  readonly name: string
+  /** Numbers of its children so far, by name and altogether (`*`). */
+  readonly counts: Map<string, number>
+  /** Indexes of the steps that its children may be. */
+  readonly next: ReadonlySet<number>
 }
 
-function withDescendants(elements: readonly Element[], found = new Set<Element>()): ReadonlySet<Element> {
-  for (const element of elements)
-    if (!found.has(element)) withDescendants(element.children, found.add(element))
-  return found
+/** Matches comments, CDATA, instructions, declarations, tags and the text between them, without backtracking. */
+const TOKEN =
+  /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<[?!][^>]*(?:>|$)|<(\/?)([^\s/<>]+)([\s/][^<>]*)?>|([^<]+)/g
+
+/**
+ * Returns the text of the first element at a path, including nested elements. Undefined if the response is not XML or has no such
+ * element. Reads leniently, in one pass: an unclosed element ends with its parent, and entities of a document type are ignored,
+ * so none can expand.
+ */
+export function findInXml(xml: string, { steps, attribute }: XmlPath): string | undefined {
+  const open: OpenElement[] = [{ name: '', counts: new Map(), next: new Set([0]) }]
+  let found: { readonly depth: number; text: string } | undefined
+  for (const { 1: cdata, 2: closing, 3: tag, 4: attributes = '', 5: text = '' } of xml.matchAll(TOKEN)) {
+    if (tag === undefined) {
+      if (found) found.text += cdata ?? decode(text)
+      continue
+    }
+    const name = localName(tag)
+    if (closing) {
+      const start = open.findLastIndex(element => element.name === name)
+      if (start > 0) open.length = start
+      if (found && open.length <= found.depth) return found.text
+      continue
+    }
+    const element = {
+      name,
+      counts: new Map(),
+      next: found ? new Set<number>() : nextSteps(steps, name, open.at(-1)),
+    }
+    const isOpen = !attributes.endsWith('/') && open.length < MAX_DEPTH
+    if (element.next.has(steps.length)) {
+      if (attribute !== undefined) return attributeOf(attributes, attribute)
+      if (!isOpen) return ''
+      found = { depth: open.length, text: '' }
+    }
+    if (isOpen) open.push(element)
+  }
+  return found?.text
+}
+
+/** Counts a child, and returns the indexes of the steps that its own children may be. The number of steps: it is at the path. */
+function nextSteps(steps: readonly Step[], name: string, parent: OpenElement | undefined): Set<number> {
+  const next = new Set<number>()
+  for (const counted of [name, '*']) parent?.counts.set(counted, (parent.counts.get(counted) ?? 0) + 1)
+  for (const index of parent?.next ?? []) {
+    const step = steps[index]
+    if (step?.anywhere) next.add(index)
+    const isNamed = step?.name === name || step?.name === '*'
+    if (isNamed && (step.number ?? parent?.counts.get(step.name)) === parent?.counts.get(step.name))
+      next.add(index + 1)
+  }
+  return next
 }
 
 /** Maximum number of characters that are read. Documents of services are short. */
@@ -99,36 +117,7 @@ export function readElement(xml: string, name: string): string | undefined {
   )
 }
 
-/** Matches comments, CDATA, instructions, declarations, tags and the text between them, without backtracking. */
-const TOKEN =
-  /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<[?!][^>]*(?:>|$)|<(\/?)([^\s/<>]+)([\s/][^<>]*)?>|([^<]+)/g
-
-/** Parses leniently: an unclosed element ends with its parent. Entities of a document type are ignored, so none can expand. */
-function readXml(xml: string): Element {
-  const root = elementOf('', 0)
-  const open = [root]
-  for (const { 1: cdata, 2: closing, 3: tag, 4: attributes = '', 5: text, index } of xml.matchAll(TOKEN)) {
-    const parent = open.at(-1) ?? root
-    if (cdata !== undefined) parent.children.push({ ...elementOf(TEXT, index), text: cdata })
-    else if (text !== undefined) parent.children.push({ ...elementOf(TEXT, index), text: decode(text) })
-    else if (tag !== undefined && closing) {
-      const name = localName(tag)
-      const start = open.findLastIndex(element => element.name === name)
-      if (start > 0) open.length = start
-    } else if (tag !== undefined) {
-      const element = elementOf(localName(tag), index, attributes)
-      parent.children.push(element)
-      if (!attributes.endsWith('/') && open.length < MAX_DEPTH) open.push(element)
-    }
-  }
-  return root
-}
-
-function elementOf(name: string, position: number, attributes = ''): Element {
-  return { name, attributes, children: [], text: '', position }
-}
-
-function attributeOf({ attributes }: Element, wanted: string): string | undefined {
+function attributeOf(attributes: string, wanted: string): string | undefined {
   for (const [, name = '', a, b] of attributes.matchAll(/(?:^|\s)([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/g))
     if (localName(name) === wanted) return decode(a ?? b ?? '')
   return undefined
@@ -136,21 +125,6 @@ function attributeOf({ attributes }: Element, wanted: string): string | undefine
 
 function localName(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1)
-}
-
-/** Returns all descendants, in document order. */
-function descendants(element: Element, found: Element[] = []): Element[] {
-  for (const child of element.children) {
-    found.push(child)
-    descendants(child, found)
-  }
-  return found
-}
-
-function textOf(element: Element): string {
-  return descendants(element)
-    .map(({ text }) => text)
-    .join('')
 }
 
 const ENTITIES = new Map([

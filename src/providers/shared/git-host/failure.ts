@@ -9,7 +9,6 @@ export interface RemoteBranch {
   readonly host: string
   readonly repo: string
   readonly branch: string
-  readonly token: string
 }
 
 /** Pause after a rate limit without a time, in seconds, as GitHub recommends. */
@@ -83,9 +82,9 @@ export function lacksBranch(reply: HttpReply): boolean {
 }
 
 /** Makes the problem of a response that is not a success. */
-export function explainReply(reply: HttpReply, { host, repo, branch, token }: RemoteBranch): Problem {
+export function explainReply(reply: HttpReply, { host, repo, branch }: RemoteBranch): Problem {
   const words = wordsOf(reply)
-  const response = words === '' ? '' : ` (${excerpt(words.replaceAll(token, '[secret]'))})`
+  const response = words === '' ? '' : ` (${excerpt(words)})`
   const fail = (why: string, options: ProblemOptions) =>
     new Problem(`${host} returned ${reply.status}${response}: ${why}`, options)
   if (isLimited(reply, words))
@@ -100,11 +99,9 @@ export function explainReply(reply: HttpReply, { host, repo, branch, token }: Re
 }
 
 /** Makes the problem of a successful response that is not from the API of a Git host. */
-export function notGitHost(reply: HttpReply, { host, token }: RemoteBranch): Problem {
-  const response = excerpt(reply.text.replaceAll(token, '[secret]'))
-  return new Problem(`${host} returned ${reply.status}, but not a response of its API: ${response}`, {
-    advice: 'Check "apiUrl" and any proxy in between.',
-  })
+export function notGitHost(reply: HttpReply, { host }: RemoteBranch): Problem {
+  const why = `${host} returned ${reply.status}, but not a response of its API: ${excerpt(reply.text)}`
+  return new Problem(why, { advice: 'Check "apiUrl" and any proxy in between.' })
 }
 
 /** Detects rate limits: 429, or GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or a matching message. */

@@ -78,9 +78,9 @@ export function gitHost<C extends GitConfig>({ api, validate, ...provider }: Git
 }
 
 function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Target {
-  const { repo, branch, token, urlPrefix, commitMessage } = options
+  const { repo, branch, urlPrefix, commitMessage } = options
   const maxBytes = Math.min(options.fileSize, api.maxBytes ?? Number.POSITIVE_INFINITY)
-  const remote = { host: new URL(api.repoUrl).host, repo, branch, token }
+  const remote = { host: new URL(api.repoUrl).host, repo, branch }
 
   /** Throws transient failures and returns all other responses. */
   function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {

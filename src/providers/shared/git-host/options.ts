@@ -41,17 +41,9 @@ export const gitOptions = {
 }
 
 /** Options of every Git host, checked. */
-export interface GitOptions {
+export type GitOptions = z.output<z.ZodObject<typeof gitOptions>> & {
   readonly apiUrl: string
   readonly repo: string
-  readonly branch: string
-  readonly token: string
-  readonly commitMessage: string
-  readonly authorName?: string | undefined
-  readonly authorEmail?: string | undefined
-  readonly urlPrefix?: string | undefined
-  /** Bytes. */
-  readonly fileSize: number
 }
 
 /** Option for a repository, `owner/name`. */
