@@ -4,7 +4,7 @@ import { excerpt } from '../http/excerpt.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
-import { type Context, defineProvider, type Target, type UploadObject } from './contract.ts'
+import { type Context, defineProvider, type Target } from './contract.ts'
 import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative, plainFolder } from './shared/remote-path.ts'
@@ -38,7 +38,8 @@ type Options = z.output<typeof config>
 
 /** Format of every response. Its status is 200 also for errors. */
 const envelope = z.object({ code: z.number(), message: z.string(), data: z.unknown() })
-const session = z.object({ token: z.string().min(1) })
+type Reply = z.output<typeof envelope>
+const loggedIn = z.object({ token: z.string().min(1) })
 const user = z.object({ username: z.string(), base_path: z.string(), disabled: z.boolean() })
 const file = z.object({ size: z.number(), is_dir: z.boolean(), sign: z.string() })
 
@@ -68,131 +69,106 @@ export const openlist = defineProvider({
   open,
 })
 
-type OpenListReply = z.infer<typeof envelope>
-
-interface ApiRequest extends Omit<HttpRequest, 'url'> {
+interface Request extends Omit<HttpRequest, 'url'> {
   readonly path: string
 }
 
-/** The API with the permissions of the user. */
-interface OpenListApi {
-  ask(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply>
-}
-
-/** Sends requests with the token. Logs in again after the session has expired. */
-function createApi(address: string, options: Options, { http, learn }: Context): OpenListApi {
-  const { host } = new URL(address)
-  let loggedIn = options.token === undefined ? undefined : Promise.resolve(options.token)
-
-  async function send(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply> {
-    const reply = await http.send({ ...request, url: `${address}${request.path}` }, signal)
-    const isJson = reply.text.trimStart().startsWith('{')
-    return read(envelope, isJson ? reply.json() : undefined, host)
-  }
-
-  async function logIn(signal: AbortSignal): Promise<string> {
-    const { username, password } = options
-    const reply = await send(asJson('/api/auth/login', { username, password }), signal)
-    const { token } = read(session, expectDone(reply, host, 'log in'), host)
-    learn([token])
-    return token
-  }
-
-  /**
-   * Returns the current session. Concurrent requests share one login.
-   *
-   * @param rejected session that the server no longer accepts
-   */
-  function current(rejected?: Promise<string>): Promise<string> {
-    if (loggedIn !== undefined && loggedIn !== rejected) return loggedIn
-    // The other requests still need it when one of them is aborted.
-    const next = logIn(createCanceller().signal)
-    loggedIn = next
-    next.catch(() => {
-      if (loggedIn === next) loggedIn = undefined
-    })
-    return next
-  }
-
-  const sendWith = (Authorization: string, request: ApiRequest, signal: AbortSignal) =>
-    send({ ...request, headers: { ...request.headers, Authorization } }, signal)
-
-  return {
-    async ask(request, signal) {
-      const used = current()
-      const reply = await sendWith(await orAborted(used, signal), request, signal)
-      if (reply.code !== 401 || options.token !== undefined) return reply
-      return sendWith(await orAborted(current(used), signal), request, signal)
-    },
-  }
-}
-
-function asJson(path: string, content: object): ApiRequest {
+function asJson(path: string, content: object): Request {
   const headers = { 'Content-Type': 'application/json' }
   return { path, method: 'POST', headers, body: JSON.stringify(content) }
 }
 
-function expectDone({ code, message, data }: OpenListReply, host: string, what: string): unknown {
-  if (code === 200) return data
-  throw new Problem(`${host} did not ${what}: ${excerpt(message)} (${code})`, {
-    advice: code === 401 ? 'Check "token", or "username" and "password".' : undefined,
-    retryable: code === 429 || code >= 500,
-  })
-}
+/** Sends requests with the token of the user. Logs in again after the session has expired. */
+function createApi(address: string, options: Options, { http, learn }: Context) {
+  const { token, username, password } = options
+  const { host } = new URL(address)
+  let session = token === undefined ? undefined : Promise.resolve(token)
 
-function read<T>(schema: z.ZodType<T>, data: unknown, host: string): T {
-  const parsed = schema.safeParse(data)
-  if (parsed.success) return parsed.data
-  throw new Problem(`${host} did not return a response of OpenList`, { advice: 'Check "url".' })
+  function read<T>(schema: z.ZodType<T>, data: unknown): T {
+    const parsed = schema.safeParse(data)
+    if (parsed.success) return parsed.data
+    throw new Problem(`${host} did not return a response of OpenList`, { advice: 'Check "url".' })
+  }
+
+  async function send({ path, ...request }: Request, signal: AbortSignal) {
+    const reply = await http.send({ ...request, url: address + path }, signal)
+    const isJson = reply.text.trimStart().startsWith('{')
+    return read(envelope, isJson ? reply.json() : undefined)
+  }
+
+  /** Returns the data of a response. @throws Problem unless it is a success */
+  function expectDone<T>({ code, message, data }: Reply, what: string, schema: z.ZodType<T>): T {
+    if (code === 200) return read(schema, data)
+    throw new Problem(`${host} did not ${what}: ${excerpt(message)} (${code})`, {
+      advice: code === 401 ? 'Check "token", or "username" and "password".' : undefined,
+      retryable: code === 429 || code >= 500,
+    })
+  }
+
+  /** Concurrent requests share one login, and the others still need it when one of them is aborted. */
+  async function logIn(): Promise<string> {
+    const request = asJson('/api/auth/login', { username, password })
+    const found = expectDone(await send(request, createCanceller().signal), 'log in', loggedIn)
+    learn([found.token])
+    return found.token
+  }
+
+  async function ask(request: Request, signal: AbortSignal, isRepeated = false): Promise<Reply> {
+    session ??= logIn()
+    const used = session
+    const forget = () => {
+      if (session === used) session = undefined
+    }
+    used.catch(forget)
+    const Authorization = await orAborted(used, signal)
+    const reply = await send({ ...request, headers: { ...request.headers, Authorization } }, signal)
+    if (reply.code !== 401 || token !== undefined || isRepeated) return reply
+    forget()
+    return ask(request, signal, true)
+  }
+
+  return { host, ask, expectDone }
 }
 
 function open(options: Options, context: Context): Target {
   const address = withoutSlash(options.url)
-  const { host } = new URL(address)
-  const api = createApi(address, options, context)
+  const { host, ask, expectDone } = createApi(address, options, context)
   const folder = cleanRelative(options.directory)
   const pathOf = (key: string): string => (folder === '' ? `/${key}` : `/${folder}/${key}`)
   /** Folder of the user, which is the prefix of every path in URLs. */
   let base: string | undefined
 
   async function findBase(signal: AbortSignal): Promise<string> {
-    const reply = await api.ask({ method: 'GET', path: '/api/me' }, signal)
-    const me = read(user, expectDone(reply, host, 'identify the user'), host)
-    if (me.disabled)
-      throw new Problem(`the user "${excerpt(me.username)}" is disabled at ${host}`, {
+    const reply = await ask({ method: 'GET', path: '/api/me' }, signal)
+    const { username, disabled, base_path } = expectDone(reply, 'identify the user', user)
+    if (disabled)
+      throw new Problem(`the user "${excerpt(username)}" is disabled at ${host}`, {
         advice: 'Enable it, or use another user.',
       })
-    return cleanRelative(me.base_path)
+    return cleanRelative(base_path)
   }
 
   async function find(key: string, signal: AbortSignal): Promise<z.output<typeof file> | undefined> {
-    const reply = await api.ask(asJson('/api/fs/get', { path: pathOf(key) }), signal)
+    const reply = await ask(asJson('/api/fs/get', { path: pathOf(key) }), signal)
     if (reply.code !== 200 && /object not found/i.test(reply.message)) return undefined
-    const found = read(file, expectDone(reply, host, 'look for it'), host)
+    const found = expectDone(reply, 'look for it', file)
     return found.is_dir ? undefined : found
-  }
-
-  async function store(object: UploadObject, signal: AbortSignal): Promise<void> {
-    const headers = {
-      'File-Path': `/${encodeKey(pathOf(object.key).slice(1))}`,
-      'Content-Type': object.contentType,
-    }
-    const reply = await api.ask({ method: 'PUT', path: '/api/fs/put', headers, body: object }, signal)
-    expectDone(reply, host, 'store it')
   }
 
   return {
     location: locationAt('openlist', address, folder),
     async put(object, signal) {
       base ??= await findBase(signal)
-      await store(object, signal)
+      const path = pathOf(object.key).slice(1)
+      const headers = { 'File-Path': `/${encodeKey(path)}`, 'Content-Type': object.contentType }
+      const reply = await ask({ method: 'PUT', path: '/api/fs/put', headers, body: object }, signal)
+      expectDone(reply, 'store it', z.unknown())
       const found = await find(object.key, signal)
       if (found?.size !== object.size)
         throw new Problem(`${host} reported that it stored the file, but the file is not there`, {
           retryable: true,
         })
-      const path = [base, pathOf(object.key).slice(1)].filter(Boolean).join('/')
-      const url = joinUrl(options.urlPrefix ?? `${address}/d`, path)
+      const url = joinUrl(options.urlPrefix ?? `${address}/d`, [base, path].filter(Boolean).join('/'))
       return { url: found.sign === '' ? url : `${url}?sign=${encodeURIComponent(found.sign)}` }
     },
     async check(signal) {
@@ -204,7 +180,7 @@ function open(options: Options, context: Context): Target {
       const path = pathOf(key)
       const slash = path.lastIndexOf('/')
       const content = { dir: path.slice(0, slash) || '/', names: [path.slice(slash + 1)] }
-      expectDone(await api.ask(asJson('/api/fs/remove', content), signal), host, 'remove it')
+      expectDone(await ask(asJson('/api/fs/remove', content), signal), 'remove it', z.unknown())
       if (await find(key, signal))
         throw new Problem(`${host} reported that it removed the file, but it still exists`, {
           retryable: true,
