@@ -106,15 +106,20 @@ export function wrongSize(): Problem {
   return new Problem('it does not have the size that was announced', { retryable: true })
 }
 
-/** Reads a body in chunks that stay valid, for libraries that keep them. @throws `wrongSize` */
-export async function* readCopies(body: Body, signal: AbortSignal): AsyncGenerator<Buffer> {
+/** Reads a whole body. @throws `wrongSize` */
+export async function* readExactly(body: Body, signal: AbortSignal): AsyncGenerator<Buffer> {
   let left = body.size
   for await (const chunk of body.read(signal)) {
     left -= chunk.length
     if (left < 0) break
-    yield Buffer.from(chunk)
+    yield chunk
   }
   if (left !== 0) throw wrongSize()
+}
+
+/** The same in chunks that stay valid, for libraries that keep them. */
+export async function* readCopies(body: Body, signal: AbortSignal): AsyncGenerator<Buffer> {
+  for await (const chunk of readExactly(body, signal)) yield Buffer.from(chunk)
 }
 
 /** Reads a whole body into memory. */

@@ -558,15 +558,9 @@ describe('what local says of an error of the disk', () => {
     ['EIO', 'destination_failed', false, 'EIO'],
   ])('%s: %s, may pass: %s, "%s"', async (systemCode, code, retryable, words) => {
     const cause = Object.assign(new Error(`${systemCode}: open '/srv/pictures/a.png'`), { code: systemCode })
-    const error = await failureOf(explained(undefined, () => Promise.reject(cause)))
+    const error = await failureOf(explained(() => Promise.reject(cause)))
     expect(error).toMatchObject({ code, retryable, cause, message: expect.stringContaining(words) })
     expect(error.message).not.toContain('/srv')
-  })
-
-  it('nothing when the put was aborted: its reason is thrown', async () => {
-    const signal = AbortSignal.abort(new Error('gone'))
-    const work = explained(signal, () => Promise.reject(new Error('other')))
-    await expect(work).rejects.toThrow('gone')
   })
 })
 

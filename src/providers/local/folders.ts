@@ -1,5 +1,4 @@
-import { realpath } from 'node:fs'
-import { chmod, lstat, mkdir } from 'node:fs/promises'
+import { chmod, lstat, mkdir, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode } from '../../errors.ts'
 import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
@@ -7,7 +6,8 @@ import { type Held, type HeldFile, hold, holdFolder } from '../../files/held.ts'
 import { makePath } from '../../files/make-path.ts'
 import { Problem } from '../../problem.ts'
 
-const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
+/** Error codes of a path at which nothing is. */
+export const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
 /** Number of attempts to create a folder that other programs remove at the same time. */
 const MAX_ATTEMPTS = 100
@@ -33,20 +33,21 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   const admit = createAdmission(directory)
   const inProgress = new Map<string, Promise<void>>()
 
-  async function open(path: string): Promise<Held> {
-    const folder = await holdFolder(path, 'follow')
+  async function open<T extends Held>(path: string, opening: Promise<T>): Promise<T> {
+    const held = await opening
     try {
-      await admit(path, folder.real)
-      return folder
+      await admit(path, held.real)
+      return held
     } catch (error) {
-      await folder.close()
+      await held.close()
       throw error
     }
   }
+  const openFolder = (path: string) => open(path, holdFolder(path, 'follow'))
 
   async function obtain(path: string, mode: number): Promise<Held> {
     for (let attempt = 1; ; attempt++) {
-      const found = await open(path).catch(ignoreCodes(ABSENT))
+      const found = await openFolder(path).catch(ignoreCodes(ABSENT))
       if (found !== undefined) {
         await inProgress.get(path)?.catch(() => {}) // its name may not be on the disk yet
         return found
@@ -70,7 +71,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 
   async function openAdded(path: string): Promise<Held> {
     try {
-      return await open(path)
+      return await openFolder(path)
     } catch (error) {
       if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
       throw new Problem(`"${relative(directory, path)}" is a broken symbolic link`, {
@@ -81,7 +82,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 
   return {
     async find(path, work) {
-      const found = await open(path).catch(ignoreCodes(ABSENT))
+      const found = await openFolder(path).catch(ignoreCodes(ABSENT))
       return found && work(found).finally(() => found.close())
     },
     async make(path, work, mode = folderMode) {
@@ -89,18 +90,10 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       return work(folder).finally(() => folder.close())
     },
     async open(path) {
-      const real = await resolveLinks(path).catch(ignoreCodes(ABSENT))
+      const real = await realpath(path).catch(ignoreCodes(ABSENT))
       if (real === undefined) return undefined
       await admit(path, real)
-      const file = await hold(real).catch(ignoreCodes(ABSENT))
-      if (file === undefined) return undefined
-      try {
-        await admit(path, file.real)
-        return file
-      } catch (error) {
-        await file.close()
-        throw error
-      }
+      return open(path, hold(real)).catch(ignoreCodes(ABSENT))
     },
   }
 }
@@ -119,7 +112,7 @@ function createAdmission(directory: string): (path: string, real: string) => Pro
   }
   return async (path, real) => {
     if (isInside(path, real)) return
-    root = await resolveLinks(directory) // it is unknown so far, or the directory is a link whose target has changed
+    root = await realpath(directory) // it is unknown so far, or the directory is a link whose target has changed
     if (isInside(path, real)) return
     const why = `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it`
     throw new Problem(why, { advice: 'Remove the link.' })
@@ -159,13 +152,4 @@ async function setMode({ path, status }: Held, mode: number): Promise<void> {
 
 async function isLink(path: string): Promise<boolean> {
   return (await lstat(path).catch(ignoreCodes(ABSENT)))?.isSymbolicLink() ?? false
-}
-
-function resolveLinks(path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    realpath.native(path, (error, real) => {
-      if (error) reject(error)
-      else resolve(real)
-    })
-  })
 }

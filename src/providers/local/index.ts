@@ -3,6 +3,7 @@ import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { inMemory } from '../../body.ts'
 import { systemCode } from '../../errors.ts'
+import { ignoreCodes } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
@@ -16,7 +17,7 @@ import { explain } from '../shared/explain.ts'
 import { HASHED_NAME, joinFolder } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { explained } from './explain.ts'
-import { createFolders, type Folders } from './folders.ts'
+import { ABSENT, createFolders } from './folders.ts'
 import { splitKey } from './key-path.ts'
 import { createWriter } from './writer.ts'
 
@@ -77,7 +78,7 @@ export const local = defineProvider({
     options.serve || options.urlPrefix !== undefined
       ? undefined
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
-  open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
+  open: async (options, deps) => openFolder(options, deps, await locationOf(resolve(options.directory))),
   picgo(old) {
     const site = old.url('customUrl')
     if (site === undefined)
@@ -91,8 +92,8 @@ export const local = defineProvider({
   },
 })
 
-/** Returns `place` by the real path of the folder, which need not exist. */
-async function placeOf(directory: string): Promise<string> {
+/** Returns `location` by the real path of the folder, which need not exist. */
+async function locationOf(directory: string): Promise<string> {
   const real = (await realOf(directory)).split(sep).join('/')
   return `file:${real.replace(/\/$/, '')}/`
 }
@@ -115,18 +116,22 @@ function openFolder(
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
   const folders = createFolders(directory, modeOf(options.directoryMode), durable)
-  const folder = `the folder of "local/${name}"`
   const spool = createSpool(
     spoolPath,
     work => folders.make(spoolPath, ({ path }) => work(path), 0o700),
-    `The disk with ${folder}`,
+    `The disk with the folder of "local/${name}"`,
   )
-  const isOwn = createOwnCheckIn(directory, ownPaths)
+  const getOwnCheck = once(async () => createOwnCheck(await ownPathsIn(directory, ownPaths)))
+  /** Recognizes files of the server itself, whose configuration may be in the same folder. */
+  const isOwn: OwnCheck = async (real, identity) => (await getOwnCheck())(real, identity)
   const write = createWriter({
     spool,
     inFolder: folders.make,
-    admit: async path => {
-      if (await isOwn(path)) throw belongsToServer(basename(path))
+    async admit(path) {
+      if (await isOwn(path))
+        throw new Problem(`"${basename(path)}" is a file of the server itself`, {
+          advice: 'Change the key template, or use a separate folder for uploads.',
+        })
     },
     fileMode: modeOf(options.fileMode),
     durable,
@@ -139,75 +144,15 @@ function openFolder(
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
-  return {
-    location,
-    traits: { atomic: true },
-    spool: {
-      ...spool,
-      isLinked: true,
-      create: () =>
-        explained(undefined, () => spool.create()).catch(error => {
-          throw explain(error, `local/${name}`, 'create a temporary file')
-        }),
-    },
-    put: (object, signal) =>
-      explained(signal, async () => {
-        signal.throwIfAborted()
-        const { parents, file } = splitKey(object.key)
-        await cleanup
-        await write(object, join(directory, ...parents), file, signal)
-        return { url: toUrl(object.key) }
-      }),
-    check: signal =>
-      explained(signal, async () => {
-        const probe = `.${randomUUID()}`
-        await write(PROBE, directory, probe, signal)
-        await folders.find(directory, ({ path }) => unlink(join(path, probe)))
-      }),
-    ...createLookup(directory, folders),
-    ...(serve && { locate: createLocate(directory, folders, isOwn) }),
-    async close() {
-      await cleanup
-      await spool.close()
-      await rmdir(spoolPath).catch(() => {}) // it is not empty while another process uses it
-    },
-  }
-}
-
-function createLookup(directory: string, folders: Folders): Required<Pick<OpenTarget, 'exists' | 'remove'>> {
   /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
   async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
     const { parents, file } = splitKey(key)
-    return folders.find(join(directory, ...parents), ({ path }) => work(join(path, file)))
+    return folders.find(join(directory, ...parents), ({ path }) =>
+      work(join(path, file)).catch(ignoreCodes(ABSENT)),
+    )
   }
 
-  return {
-    exists: (key, signal) =>
-      explained(signal, async () => {
-        return (await find(key, path => lstat(path).catch(ignoreAbsent))) !== undefined
-      }),
-    remove: (key, signal) => explained(signal, () => find(key, path => unlink(path).catch(ignoreAbsent))),
-  }
-}
-
-/** Rejects files of the server itself, whose configuration may be in the same folder. */
-function createOwnCheckIn(directory: string, ownPaths: readonly string[]): OwnCheck {
-  const find = once(async () => createOwnCheck(await ownPathsIn(directory, ownPaths)))
-  return async (real, identity) => (await find())(real, identity)
-}
-
-function belongsToServer(file: string): Problem {
-  return new Problem(`"${file}" is a file of the server itself`, {
-    advice: 'Change the key template, or use a separate folder for uploads.',
-  })
-}
-
-function createLocate(
-  directory: string,
-  folders: Folders,
-  isOwn: OwnCheck,
-): (key: string) => Promise<HeldFile | undefined> {
-  return async key => {
+  async function locate(key: string): Promise<HeldFile | undefined> {
     let found: HeldFile | undefined
     try {
       checkKey(key)
@@ -215,17 +160,48 @@ function createLocate(
       found = await folders.open(join(directory, ...parents, file))
       if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
     } catch (error) {
-      await found?.close()
-      // The object key is invalid, or a link leads out of the folder.
-      if (!(error instanceof Problem)) throw error
-      return undefined
+      // A problem: the object key is invalid, or a link leads out of the folder.
+      if (!(error instanceof Problem)) {
+        await found?.close()
+        throw error
+      }
     }
     await found?.close()
     return undefined
   }
-}
 
-function ignoreAbsent(error: unknown): undefined {
-  const code = systemCode(error)
-  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+  return {
+    location,
+    traits: { atomic: true },
+    spool: {
+      ...spool,
+      isLinked: true,
+      create: () =>
+        explained(() => spool.create()).catch(error => {
+          throw explain(error, `local/${name}`, 'create a temporary file')
+        }),
+    },
+    put: (object, signal) =>
+      explained(async () => {
+        signal.throwIfAborted()
+        const { parents, file } = splitKey(object.key)
+        await cleanup
+        await write(object, join(directory, ...parents), file, signal)
+        return { url: toUrl(object.key) }
+      }),
+    exists: key => explained(async () => (await find(key, path => lstat(path))) !== undefined),
+    remove: key => explained(() => find(key, path => unlink(path))),
+    check: signal =>
+      explained(async () => {
+        const probe = `.${randomUUID()}`
+        await write(PROBE, directory, probe, signal)
+        await folders.find(directory, ({ path }) => unlink(join(path, probe)))
+      }),
+    ...(serve && { locate }),
+    async close() {
+      await cleanup
+      await spool.close()
+      await rmdir(spoolPath).catch(() => {}) // it is not empty while another process uses it
+    },
+  }
 }

@@ -1,17 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { constants, copyFile, link, open, rename, stat, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { wrongSize } from '../../body.ts'
+import { readExactly } from '../../body.ts'
 import { systemCode } from '../../errors.ts'
-import { syncFolder } from '../../files/folder-sync.ts'
+import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
 import type { Held } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
 
 /** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
-/** Error codes of file systems without permissions. */
-const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
 export type FileBody = Pick<UploadObject, 'size' | 'path' | 'read'>
 
@@ -41,8 +39,8 @@ export function createWriter(options: WriterOptions): WriteFile {
       if (body.path !== undefined) await linkOrCopy(body.path, path)
       const file = await open(path, body.path === undefined ? 'wx' : 'r+', fileMode)
       try {
-        if (body.path === undefined) await writeFile(file, exactly(body, signal))
-        if (needsChmod || body.path !== undefined) await file.chmod(fileMode).catch(ignoreMissingModes)
+        if (body.path === undefined) await writeFile(file, readExactly(body, signal))
+        if (needsChmod || body.path !== undefined) await file.chmod(fileMode).catch(ignoreCodes(UNSUPPORTED))
         if (durable) await file.sync()
       } finally {
         await file.close()
@@ -110,16 +108,6 @@ export function createWriter(options: WriterOptions): WriteFile {
   }
 }
 
-/** The bytes of a body. @throws `wrongSize` */
-async function* exactly(body: FileBody, signal: AbortSignal): AsyncGenerator<Buffer> {
-  let left = body.size
-  for await (const chunk of body.read(signal)) {
-    left -= chunk.length
-    yield chunk
-  }
-  if (left !== 0) throw wrongSize()
-}
-
 async function syncPath(path: string): Promise<void> {
   const handle = await open(path, 'r+')
   try {
@@ -132,8 +120,4 @@ async function syncPath(path: string): Promise<void> {
 /** Removes a temporary file if it exists. If that fails, it is removed with its spool. */
 async function discard(path: string): Promise<void> {
   await unlink(path).catch(() => {})
-}
-
-function ignoreMissingModes(error: unknown): void {
-  if (!NO_MODES.has(systemCode(error) ?? '')) throw error
 }
