@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { keysOf } from '../../members.ts'
 import { Problem } from '../../problem.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
@@ -13,7 +14,15 @@ export interface ObjectFacts {
 }
 
 const PLACEHOLDER = /\{(\w{1,40})\}/g
-const NAMES: readonly (keyof ObjectFacts)[] = ['key', 'size', 'contentType', 'sha256', 'file']
+/** The same values as environment variables, for scripts. */
+const VARIABLES: Readonly<Record<keyof ObjectFacts, string>> = {
+  key: 'UPLOAD_OBJECT_KEY',
+  size: 'UPLOAD_SIZE',
+  contentType: 'UPLOAD_CONTENT_TYPE',
+  sha256: 'UPLOAD_SHA256',
+  file: 'UPLOAD_FILE',
+}
+const NAMES = keysOf(VARIABLES)
 
 /** A name that a client chose. The path of a file ends with the file name of the object key. */
 const CHOSEN_NAME = /\{(?:key|file)\}/
@@ -87,12 +96,10 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
 
 /** Recognizes a name without a folder, or an absolute path. */
 function isInterpreter(word: string): boolean {
-  const parts = word.toLowerCase().split(/[\\/]/)
-  if (parts.length > 1 && parts[0] !== '' && !/^[a-z]:$/.test(parts[0] ?? '')) return false
-  let name = (parts.at(-1) ?? '').replace(/\.(?:exe|cmd|bat)$/, '')
-  // A version, as in python3.12.
-  while (/[\d.]$/.test(name)) name = name.slice(0, -1)
-  return INTERPRETERS.has(name)
+  const [start = '', ...names] = word.toLowerCase().split(/[\\/]/)
+  if (names.length > 0 && !/^(?:[a-z]:)?$/.test(start)) return false
+  const name = (names.at(-1) ?? start).replace(/\.(?:exe|cmd|bat)$/, '')
+  return INTERPRETERS.has(name.replace(/(?<![\d.])[\d.]+$/, '')) // a version, as in python3.12
 }
 
 /** @param before the arguments before it */
@@ -147,20 +154,7 @@ function fill(text: string, facts: Partial<ObjectFacts>): string {
 const isFact = (name: string, facts: Partial<ObjectFacts>): name is keyof ObjectFacts =>
   Object.hasOwn(facts, name)
 
-/** Returns the same properties as environment variables, for scripts. */
-export function variablesOf({
-  key,
-  size,
-  contentType,
-  sha256,
-  file,
-}: Partial<ObjectFacts>): Record<string, string> {
-  const all = {
-    UPLOAD_OBJECT_KEY: key,
-    UPLOAD_SIZE: size,
-    UPLOAD_CONTENT_TYPE: contentType,
-    UPLOAD_SHA256: sha256,
-    UPLOAD_FILE: file,
-  }
-  return Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
+/** Returns the values that are not empty as environment variables. */
+export function variablesOf(facts: Partial<ObjectFacts>): Record<string, string> {
+  return Object.fromEntries(NAMES.flatMap(name => (facts[name] ? [[VARIABLES[name], facts[name]]] : [])))
 }
