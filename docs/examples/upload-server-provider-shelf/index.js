@@ -18,7 +18,6 @@ export default ({ formHost, joinUrl, secret, urlPrefix }) =>
       url: joinUrl(url, 'api/upload'),
       headers: { authorization: `Bearer ${token}` },
       file: 'file',
-      secrets: [token],
     }),
     answer: {
       success: ['ok', true],
