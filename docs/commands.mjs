@@ -48,9 +48,12 @@ function describe(
     ...(others.length > 0 ? [asFor(others)] : []),
     ...(notes ? [inTable(notes.replaceAll('\n', ' '))] : []),
     ...(codes.length > 0 ? [`Exit codes: ${codes.join(', ')}.`] : []),
-    block(examples.slice(0, 2).map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))),
+    ...block(examples.filter(([line]) => shows(line, path)).slice(0, 2)),
   ].join('\n\n')
 }
+
+/** Whether an example shows more than the name of the command and the option of all of them. */
+const shows = (line, path) => !new RegExp(`^upload-server ${path}(?: --config \\S+| --json)?$`).test(line)
 
 function table(arg, own) {
   const rows = arg ? [row(arg.spelling, arg.about, arg.choices)] : []
@@ -87,7 +90,10 @@ function row(spelling, about, choices) {
   return `| ${code(spelling)} | ${inTable(about.replace(/$| \(default/, text => among + text))} |`
 }
 
-const block = lines => ['```text', ...lines, '```'].join('\n')
+function block(examples) {
+  const lines = examples.map(([line, remark]) => (remark ? `${line}  # ${remark}` : line))
+  return lines.length > 0 ? [['```text', ...lines, '```'].join('\n')] : []
+}
 const sentence = text => `${text[0].toUpperCase()}${text.slice(1)}.`
 
 /**

@@ -23,7 +23,6 @@ const commands = describeCommands()
 /** What stands between `<!-- generated: NAME -->` and `<!-- /generated -->` of a page. */
 const PARTS = {
   matrix,
-  check: page => checkOf(providerOf(page)),
   options: page => optionsOf(providerOf(page)),
   common: () => tableOf(SETTINGS.filter(({ path }) => COMMON.includes(path))),
   settings,
@@ -169,8 +168,8 @@ function checkOf({ type, about }) {
   return `${command} stores a test image${rest}. Tested against: ${about.testedAgainst}.`
 }
 
-function optionsOf({ type, config }) {
-  return [optionTable(type, config), ...describeKeys(type)].join('\n\n')
+function optionsOf({ type, config, about }) {
+  return [optionTable(type, config), ...describeKeys(type), checkOf({ type, about })].join('\n\n')
 }
 
 /** A vendor of S3, and a Git host, have options of another provider, which are on the page of that. */
@@ -264,8 +263,8 @@ function meaningOf({ description = '' }) {
 
 /** The skeleton of every page; its author adds what the destination is, its credentials, an example and its limits. */
 function newPage(type) {
-  const part = name => `<!-- generated: ${name} -->\n<!-- /generated -->`
-  return `# \`${type}\`\n\n## Configuration\n\n\`\`\`json\n{ "providers": { "${type}": { "blog": {} } } }\n\`\`\`\n\n## Check\n\n${part('check')}\n\n## Options\n\n${part('options')}\n`
+  const part = '<!-- generated: options -->\n<!-- /generated -->'
+  return `# \`${type}\`\n\n## Configuration\n\n\`\`\`json\n{ "providers": { "${type}": { "blog": {} } } }\n\`\`\`\n\n## Options\n\n${part}\n`
 }
 
 function fill(path, text) {
