@@ -137,6 +137,15 @@ export function createUploadsHere(
   }
 }
 
+/** The ID of the destination that is used when none is named. Undefined if there are several and no setting `default`. */
+export function findDefault({ choose }: Opened['uploader']): string | undefined {
+  try {
+    return idOf(choose({}, COMMAND_LINE_USER))
+  } catch {
+    return undefined
+  }
+}
+
 /** Files of one upload. All of them are read before the first one is stored. */
 const MOST_FILES = 100
 

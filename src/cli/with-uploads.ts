@@ -1,5 +1,6 @@
 import type { ClientOptions } from '../client/create-client.ts'
 import type { Uploads } from '../client/uploads.ts'
+import { idOf } from '../uploader/destinations.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 import type { UploadRights, UploadsHereOptions } from './upload-here.ts'
 
@@ -8,19 +9,22 @@ interface Options extends CommonOptions, UploadsHereOptions, Partial<Omit<Client
   readonly retryMaxTime?: number
 }
 
-/**
- * Runs `work` with a client of the server that `--server` names, or with the uploader of this process.
- *
- * @param who the rights of an upload in this process; a server derives them from the upload key
- * @returns what `work` returns
- */
-export async function withUploads<T>(
+/** What uploads: a client of the server that `--server` names, or the uploader of this process. */
+export interface OpenedUploads {
+  /** Uploads to one destination. @throws UploadError if this process does not have it */
+  to(where: UploadsHereOptions): Uploads
+  /** The destinations of this process. Undefined: only the server knows its own. */
+  readonly destinations: readonly { readonly id: string; readonly isDefault: boolean }[] | undefined
+  close(): Promise<void>
+}
+
+/** @param who the rights of an upload in this process; a server derives them from the upload key */
+export async function openUploads(
   options: Options,
   terminal: Terminal,
   who: UploadRights,
-  work: (uploads: Uploads) => Promise<T>,
-): Promise<T> {
-  const { server, picbed, configName, expires, retryMaxTime } = options
+): Promise<OpenedUploads> {
+  const { server, retryMaxTime } = options
   // Each is loaded only if needed: the database and the configuration take half of the start-up time.
   if (server !== undefined) {
     const { createClient } = await import('../client/create-client.ts')
@@ -28,25 +32,42 @@ export async function withUploads<T>(
       { ...options, server, ...(retryMaxTime !== undefined && { retryFor: retryMaxTime }) },
       terminal,
     )
-    const where = { picbed, configName, expires }
-    try {
-      return await work({
-        upload: (entries, signal, events) => client.upload(entries, { ...where, ...events }, signal),
-        findReview: (name, signal) => client.findReview(name, where, signal),
+    return {
+      to: ({ picbed, configName, expires }) => ({
+        upload: (entries, signal, events) =>
+          client.upload(entries, { picbed, configName, expires, ...events }, signal),
+        findReview: (name, signal) => client.findReview(name, { picbed, configName, expires }, signal),
         explainUnreachable: async () => undefined,
-      })
-    } finally {
-      client.close()
+      }),
+      destinations: undefined,
+      close: async () => client.close(),
     }
   }
-  const [{ openForCommand }, { createUploadsHere }] = await Promise.all([
+  const [{ openForCommand }, { createUploadsHere, findDefault }] = await Promise.all([
     import('./open.ts'),
     import('./upload-here.ts'),
   ])
   const opened = await openForCommand(options, terminal)
+  const { uploader } = opened
+  const first = findDefault(uploader)
+  return {
+    to: where => createUploadsHere(where, opened, terminal, who),
+    destinations: uploader.destinations.map(idOf).map(id => ({ id, isDefault: id === first })),
+    close: () => uploader.close(),
+  }
+}
+
+/** Runs `work` with uploads to the destination that the options name. @returns what `work` returns */
+export async function withUploads<T>(
+  options: Options,
+  terminal: Terminal,
+  who: UploadRights,
+  work: (uploads: Uploads) => Promise<T>,
+): Promise<T> {
+  const opened = await openUploads(options, terminal, who)
   try {
-    return await work(createUploadsHere(options, opened, terminal, who))
+    return await work(opened.to(options))
   } finally {
-    await opened.uploader.close()
+    await opened.close()
   }
 }

@@ -11,6 +11,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { post } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { swap } from '../helpers/swap.ts'
 import { runCli } from './run-cli.ts'
 
@@ -108,6 +109,20 @@ describe('an agent', () => {
       isError: true,
       content: [{ text: expect.stringContaining('three') }],
     })
+  })
+
+  it('uploads through a running server, which has its own destinations, and below the roots only', async () => {
+    const app = await startApp({
+      config: { server: { key: 'of-the-server-1' }, auth: { loopbackExempt: false } },
+    })
+    const { call, client, work } = await startAgent(['--server', app.url, '--key', 'of-the-server-1'])
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['upload_files'])
+    const { structuredContent } = await call('upload_files', { paths: ['a.png', '../.config'] })
+    const [stored, refused] = structuredContent?.files ?? []
+    expect(stored?.url).toContain(`${app.url}/files/Default/`)
+    expect(refused?.error).toContain(`it is outside of the allowed folders (${work})`)
+    const { content } = await call('upload_files', { paths: ['a.png'], destination: 'local/three' })
+    expect(content[0]?.text).toContain('local has no destination "three"')
   })
 
   it('is told what failed beside what did not', async () => {

@@ -1,5 +1,5 @@
 import { defineCommand, type Flags } from '../define.ts'
-import { config, folder } from '../flags.ts'
+import { config, credentials, folder, serverUrl } from '../flags.ts'
 
 export const flags = {
   config,
@@ -9,6 +9,8 @@ export const flags = {
     value: folder,
     isRepeatable: true,
   },
+  server: { about: 'upload through a running server', value: serverUrl },
+  ...credentials,
 } as const satisfies Flags
 
 export const mcp = defineCommand({
@@ -19,6 +21,7 @@ export const mcp = defineCommand({
   examples: [
     ['upload-server mcp'],
     ['upload-server mcp --root ~/Pictures --root screenshots'],
+    ['upload-server mcp --server https://img.example.com'],
     ['claude mcp add upload-server -- upload-server mcp'],
   ],
   notes: `The program that runs the agent starts this command. Files whose names begin with a dot are rejected. Without --config, it

@@ -1,49 +1,47 @@
 import { realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { Entry } from '../../client/entries.ts'
-import type { Result } from '../../client/result.ts'
 import { uploadAll } from '../../client/uploads.ts'
 import { readVersion } from '../../package.ts'
-import { idOf } from '../../uploader/destinations.ts'
+import { readChoice } from '../../uploader/destinations.ts'
 import type { Caller } from '../../uploader/input.ts'
-import type { Call, Typed } from '../define.ts'
-import { type Opened, openForCommand } from '../open.ts'
+import type { Call } from '../define.ts'
 import { remarksOn } from '../repeat.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
-import { createUploadsHere, type UploadRights } from '../upload-here.ts'
+import { openUploads } from '../with-uploads.ts'
 import type { flags } from './index.ts'
 
 /** `upload-server mcp`: serves one client until it closes standard input. */
-export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
+export async function run({ options, typed }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const signal = terminal.untilInterrupted()
   const roots = await findRoots(options.root ?? [], terminal.cwd)
   const config = options.config === undefined ? undefined : resolve(terminal.cwd, options.config)
-  const opened = await openForCommand({ config }, terminal)
-  const { uploader } = opened
+  const named = typed.map(([name, text]) => [name, name === 'config' ? config : text] as const)
+  const { to, destinations, close } = await openUploads(
+    { ...options, ...(config !== undefined && { config }) },
+    terminal,
+    { caller: agentBelow(roots) },
+  )
   try {
     const [{ createMcpServer }, { serveStdio }] = await Promise.all([
       import('../../client/mcp/server.ts'),
       import('@modelcontextprotocol/server/stdio'),
     ])
-    const deps = {
-      version: readVersion(),
-      roots,
-      destinations: listDestinations(opened),
-      upload: (files: readonly Entry[], id: string | undefined, ended: AbortSignal) =>
-        uploadFor(
-          { caller: agentBelow(roots) },
-          files,
-          id,
-          AbortSignal.any([signal, ended]),
-          opened,
-          config === undefined ? [] : [['config', config]],
-          terminal,
-        ),
-    }
+    const create = () =>
+      createMcpServer({
+        version: readVersion(),
+        roots,
+        destinations,
+        async upload(files, destination, ended) {
+          const uploads = to(readChoice({ destination }))
+          const results = await uploadAll(uploads, files, AbortSignal.any([signal, ended]))
+          const remarks = remarksOn(results, await uploads.explainUnreachable(), named, terminal)
+          return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
+        },
+      })
     await new Promise<void>(end => {
       const handle = serveStdio(
         () => {
-          const server = createMcpServer(deps)
+          const server = create()
           server.server.onclose = end
           return server
         },
@@ -54,7 +52,7 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
     })
     return 0
   } finally {
-    await uploader.close()
+    await close()
   }
 }
 
@@ -63,11 +61,8 @@ async function findRoots(given: readonly string[], cwd: string): Promise<[string
   const [first = cwd, ...others] = given
   const find = async (folder: string): Promise<string> => {
     const path = resolve(cwd, folder)
-    const isFolder = await stat(path).then(
-      found => found.isDirectory(),
-      () => false,
-    )
-    if (!isFolder) throw new Error(`--root ${folder}: the folder does not exist.`)
+    const status = await stat(path).catch(() => undefined)
+    if (!status?.isDirectory()) throw new Error(`--root ${folder}: the folder does not exist.`)
     return realpath(path)
   }
   return [await find(first), ...(await Promise.all(others.map(find)))]
@@ -83,31 +78,4 @@ function agentBelow(roots: readonly string[]): Caller {
     addresses: 'public',
     destinations: undefined,
   }
-}
-
-function listDestinations({ uploader }: Opened): { id: string; isDefault: boolean }[] {
-  const isDefault = (id: string) => {
-    try {
-      return idOf(uploader.choose({}, agentBelow([]))) === id
-    } catch {
-      return false // There are several destinations and no setting `default`.
-    }
-  }
-  return uploader.destinations.map(idOf).map(id => ({ id, isDefault: isDefault(id) }))
-}
-
-async function uploadFor(
-  who: UploadRights,
-  files: readonly Entry[],
-  id: string | undefined,
-  signal: AbortSignal,
-  opened: Opened,
-  typed: readonly Typed[],
-  terminal: Terminal,
-): Promise<{ results: readonly Result[]; remark?: string }> {
-  const [picbed, ...name] = id?.split('/') ?? []
-  const uploads = createUploadsHere({ picbed, configName: name.join('/') }, opened, terminal, who)
-  const results = await uploadAll(uploads, files, signal)
-  const remarks = remarksOn(results, await uploads.explainUnreachable(), typed, terminal)
-  return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
 }

@@ -18,8 +18,8 @@ export interface McpDeps {
   readonly version: string
   /** Real paths of the folders below which files may be uploaded. Relative paths begin at the first. */
   readonly roots: readonly [string, ...string[]]
-  /** `provider/configName`, and which is taken when none is named. */
-  readonly destinations: readonly { readonly id: string; readonly isDefault: boolean }[]
+  /** `provider/configName`, and which is taken when none is named. Undefined if only the server of the uploads knows them. */
+  readonly destinations: readonly { readonly id: string; readonly isDefault: boolean }[] | undefined
   /**
    * Uploads files. What was opened in their places is asked about once more.
    *
@@ -69,7 +69,7 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
           .max(200)
           .optional()
           .describe(
-            'A destination that list_destinations returns, such as "s3/blog". Default: the default destination',
+            `A destination${destinations ? ' that list_destinations returns' : ''}, such as "s3/blog". Default: the default destination`,
           ),
       }),
       outputSchema: z.object({
@@ -92,9 +92,14 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
         const absolute = resolve(roots[0], path)
         const name = new ForeignName(path, { folders: roots, advice: ADVICE })
         const open = () => name.open()
-        const error = await open().then(file => file.close(), messageOf)
-        files.push(error === undefined ? { path } : { path, error })
-        if (error === undefined) allowed.push({ kind: 'file', name: absolute, path: absolute, size: 0, open })
+        try {
+          const file = await open()
+          await file.close()
+          files.push({ path })
+          allowed.push({ kind: 'file', name: absolute, path: absolute, size: file.status.size, open })
+        } catch (error) {
+          files.push({ path, error: messageOf(error) })
+        }
       }
       const { results, remark } =
         allowed.length > 0 ? await upload(allowed, destination, mcpReq.signal) : { results: [] }
@@ -113,6 +118,7 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
       }
     },
   )
+  if (destinations === undefined) return server
   server.registerTool(
     'list_destinations',
     {
