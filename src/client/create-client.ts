@@ -12,7 +12,7 @@ import { createRetries } from './api/retries.ts'
 import type { Context } from './context.ts'
 import type { Entry } from './entries.ts'
 import { interruption, type Result } from './result.ts'
-import type { Credentials } from './tokens/credentials.ts'
+import type { Credentials } from './tokens/tokens.ts'
 import { CLIENT_DEFAULTS, type UploadEvents, type Uploaded } from './uploads.ts'
 
 /** Options of `createClient`. */
@@ -98,16 +98,16 @@ export function createClient(options: ClientOptions, context: Context): Client {
   const connection = openConnection(server, options, context, { tokenMs })
   const job = options.job ?? jobOf(context.env) ?? randomUUID()
 
-  const retriesFor = (onRetry?: UploadEvents['onRetry']) =>
-    createRetries(connection, { retryFor, wait: options.wait ?? false, onRetry })
+  const retriesFor = (onNotice?: UploadEvents['onNotice']) =>
+    createRetries(connection, { retryFor, wait: options.wait ?? false, onNotice })
 
   async function upload(
     entries: readonly Entry[],
-    { path, onRetry, ...place }: ClientUpload,
+    { path, onNotice, ...place }: ClientUpload,
     emit: (uploaded: Uploaded) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    const post = retriesFor(onRetry)
+    const post = retriesFor(onNotice)
     const given = placeOf(place)
     const notes = new Set<string>()
     const settle = (index: number, result: Result) => emit({ ...result, index })

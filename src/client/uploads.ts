@@ -12,8 +12,8 @@ export interface Uploaded extends Result {
 
 /** What is told while entries are uploaded. */
 export interface UploadEvents {
-  /** Called when a transient failure begins and requests are retried. */
-  onRetry?(message: string): void
+  /** Called with a sentence when requests are retried, or when the server takes long to respond. */
+  onNotice?(message: string): void
   /** Called when files are stored whose results follow, with their number. */
   onStored?(count: number): void
 }

@@ -10,14 +10,12 @@ import { oneLine, type Terminal } from '../terminal.ts'
 interface PrinterOptions {
   readonly format: OutputFormat
   readonly quiet?: boolean
-  /** Milliseconds. */
-  readonly retryMaxTime: number
 }
 
 /** Prints links in order, as soon as all before them are known, and a progress line for each file at once. */
 export function createResultPrinter(
   entries: readonly Entry[],
-  { format, quiet, retryMaxTime }: PrinterOptions,
+  { format, quiet }: PrinterOptions,
   terminal: Terminal,
   progress: ProgressLine,
 ): UploadEvents & { settle(index: number, result: Result): void; close(): readonly Result[] } {
@@ -64,11 +62,7 @@ export function createResultPrinter(
       showProgress(done)
     },
     onStored: showProgress,
-    onRetry(message: string): void {
-      const span = retryMaxTime % 60_000 === 0 ? `${retryMaxTime / 60_000} min` : `${retryMaxTime / 1000} s`
-      const what = message.endsWith('.') ? message.slice(0, -1) : message
-      progress.around(() => noteOnce(`${what}. Retrying for up to ${span}.`))
-    },
+    onNotice: message => progress.around(() => noteOnce(message)),
     /** Returns all results. Files without a result count as interrupted. */
     close(): readonly Result[] {
       const all = entries.map(({ name }, index) => results[index] ?? interruption(name))

@@ -15,8 +15,8 @@ import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
-import { type ClientTokens, type Credentials, isPlain, openTokens } from '../tokens/credentials.ts'
 import { hasKey, isOfJob, type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { type Credentials, isPlain, openTokens } from '../tokens/tokens.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './response.ts'
 
 /** The outcome of one request. */
@@ -63,22 +63,38 @@ const TRANSIENT_STATUSES = new Set([408, 429, 503])
 /** A connection of which nothing comes for so long is closed, milliseconds. A server stores a file before it responds. */
 const IDLE_MS = 5 * 60_000
 
+/** After so long without a byte, the user is told what is waited for. Milliseconds. */
+const SLOW_MS = 30_000
+
 /** Persistent connections to one running server. */
 export interface Connection {
-  /** Sends one POST request. Never throws: the outcome describes failures, too. */
-  post(request: ServerRequest, signal: AbortSignal): Promise<RequestOutcome>
+  /**
+   * Sends one POST request. Never throws: the outcome describes failures, too.
+   *
+   * @param onSlow called with a sentence when the server takes long to respond
+   */
+  post(
+    request: ServerRequest,
+    signal: AbortSignal,
+    onSlow?: (message: string) => void,
+  ): Promise<RequestOutcome>
   close(): void
 }
 
-/**
- * @param server its URL, with or without `/upload`; a user name and password in it are for a reverse proxy (Basic)
- * @param limits how long to wait for a token, and for a server that sends nothing; milliseconds
- */
+interface ConnectionOptions {
+  /** How long to wait for a token, milliseconds. Default: 30 s. */
+  readonly tokenMs?: number
+  /** How long to wait for a server that sends nothing, and after which time the user is told; milliseconds. */
+  readonly idleMs?: number
+  readonly slowMs?: number
+}
+
+/** @param server its URL, with or without `/upload`; a user name and password in it are for a reverse proxy (Basic) */
 export function openConnection(
   server: string,
   credentials: Credentials,
   context: TokenContext,
-  { tokenMs = 30_000, idleMs = IDLE_MS } = {},
+  { tokenMs = 30_000, idleMs = IDLE_MS, slowMs = SLOW_MS }: ConnectionOptions = {},
 ): Connection {
   const base = uploadUrl(server)
   const { host } = base
@@ -91,6 +107,7 @@ export function openConnection(
   const isKnown = key || hasKey(base) || (!credentials.token && tokenFrom === undefined && login)
   const tokens = isKnown ? undefined : openTokens(base, credentials, context, tokenMs)
   const outgoing = fromEnvironment(context.env)
+  const slowMessage = `${host} has not responded for ${slowMs / 1000} s. It may be storing the file. The upload is given up after ${idleMs / 60_000} min without a response.`
   const { exchange, close } = createConnections({ idleTimeoutMs: idleMs, outgoing })
 
   /** Redirects are not followed, because another server would then get the upload key. */
@@ -99,6 +116,7 @@ export function openConnection(
     { headers, body }: ServerRequest,
     token: string | undefined,
     signal: AbortSignal,
+    onSlow: (message: string) => void,
   ): Promise<RawReply> {
     const all = {
       ...(login && { authorization: login }),
@@ -107,7 +125,13 @@ export function openConnection(
       ...headers,
       ...credentialsOf(token),
     }
-    return exchange({ url, method: 'POST', headers: all, body, ...REPLY_LIMITS }, signal)
+    const slow = setTimeout(() => onSlow(slowMessage), slowMs).unref()
+    const sent = body && { ...body, read: (signal: AbortSignal) => refreshing(body.read(signal), slow) }
+    try {
+      return await exchange({ url, method: 'POST', headers: all, body: sent, ...REPLY_LIMITS }, signal)
+    } finally {
+      clearTimeout(slow)
+    }
   }
 
   function credentialsOf(token: string | undefined): Record<string, string> {
@@ -121,36 +145,52 @@ export function openConnection(
     request: ServerRequest,
     token: string | undefined,
     signal: AbortSignal,
+    onSlow: (message: string) => void,
   ): Promise<RequestOutcome> {
     const { path } = request
     const url = new URL(path === undefined ? base : `${base.pathname.replace(/\/$/, '')}/${path}`, base)
     for (const [name, value] of Object.entries(request.query ?? {}))
       if (value) url.searchParams.set(name, value)
     try {
-      const reply = await send(url, request, token, signal)
+      const reply = await send(url, request, token, signal, onSlow)
       if (path !== undefined && reply.status === 200) return { outcomes: [], status: 200, text: reply.text }
-      return judge(reply, request.count, url, hintFor(tokens, token))
+      const why = tokens?.explain(token)
+      return judge(
+        reply,
+        request.count,
+        url,
+        token === undefined ? `${KEY_HINT} ${why ?? ''}`.trim() : (why ?? ''),
+      )
     } catch (error) {
-      return signal.aborted ? interrupted() : toUnreachable(error, host)
+      signal.throwIfAborted()
+      return toUnreachable(error, host)
     }
   }
 
   return {
-    async post(request, signal) {
+    async post(request, signal, onSlow = () => {}) {
       try {
         const token = await tokens?.get(signal)
-        const outcome = await attempt(request, token, signal)
+        const outcome = await attempt(request, token, signal, onSlow)
         if (outcome.code !== 'unauthorized' || token === undefined) return outcome
         const other = await tokens?.replace(token, signal)
-        return other === undefined ? outcome : await attempt(request, other, signal)
+        return other === undefined ? outcome : await attempt(request, other, signal, onSlow)
       } catch (error) {
-        if (signal.aborted) return interrupted()
+        if (signal.aborted) return failure('interrupted', INTERRUPTION)
         if (!(error instanceof TokenError)) throw error
         const { message, transient } = error
-        return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
+        return failure('no_token', message, transient && { transient })
       }
     },
     close,
+  }
+}
+
+/** The same chunks. Each one restarts the timer. */
+async function* refreshing(chunks: AsyncGenerator<Buffer>, timer: NodeJS.Timeout): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    timer.refresh()
+    yield chunk
   }
 }
 
@@ -169,17 +209,16 @@ export function warnOfPlainHttp(
     note(`Warning: ${what} is sent to ${url.host} over unencrypted http. Use an https:// URL.`)
 }
 
-/** What to do if the server rejects a request. */
-function hintFor(tokens: ClientTokens | undefined, token: string | undefined): string {
-  if (token !== undefined) return tokens?.explain(token) ?? ''
-  return `${KEY_HINT} ${tokens?.absence ?? ''}`.trim()
-}
-
 const KEY_HINT = 'Pass the upload key of that server with --key or UPLOAD_SERVER_KEY.'
 
 const RETRY_LATER: Transience = { retryAfterS: undefined }
 
-const interrupted = (): RequestOutcome => ({ outcomes: [], message: INTERRUPTION, code: 'interrupted' })
+const failure = (code: string, message: string, more: Partial<RequestOutcome> = {}): RequestOutcome => ({
+  outcomes: [],
+  message,
+  code,
+  ...more,
+})
 
 const SERVER_ADVICE = {
   ECONNREFUSED: 'Start the server with "upload-server", or check the URL.',
@@ -188,25 +227,21 @@ const SERVER_ADVICE = {
 }
 
 function toUnreachable(error: unknown, host: string): RequestOutcome {
-  if (error instanceof ProxyFailure) {
-    return {
-      outcomes: [],
-      message: `${host} can't be reached: ${error.message}`,
-      code: 'unreachable',
-      ...(error.retryable && { transient: RETRY_LATER }),
-    }
-  }
-  if (error instanceof UploadError) return { outcomes: [], message: error.message, code: error.code }
+  const away = `${host} can't be reached`
+  if (error instanceof ProxyFailure)
+    return failure(
+      'unreachable',
+      `${away}: ${error.message}`,
+      error.retryable ? { transient: RETRY_LATER } : {},
+    )
+  if (error instanceof UploadError) return failure(error.code, error.message)
   const code = networkCodeOf(error)
-  const { why, advice, message } = connectionProblem(error, `${host} can't be reached`, SERVER_ADVICE)
-  return {
-    outcomes: [],
-    message: advice === undefined ? why : message,
-    code: 'unreachable',
+  const { why, advice, message } = connectionProblem(error, away, SERVER_ADVICE)
+  return failure('unreachable', advice === undefined ? why : message, {
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
     ...(isTransient(code) && { transient: RETRY_LATER }),
-  }
+  })
 }
 
 /**
@@ -219,11 +254,10 @@ function judge(reply: RawReply, count: number, { host, href }: URL, hint: string
   const to = headers['location']
   if (status >= 300 && status < 400 && to !== undefined && URL.canParse(to, href)) {
     const message = `${host} redirects to ${new URL(to, href).origin} (${status}). If that server is yours, pass its URL to --server`
-    return { outcomes: [], message, code: 'no_answer', status }
+    return failure('no_answer', message, { status })
   }
-  const retryAfterS = parseRetryAfter(headers['retry-after'])
   // A `Retry-After` of 0 would cause retries without a pause.
-  const transient = { retryAfterS: retryAfterS || undefined }
+  const transient = { retryAfterS: parseRetryAfter(headers['retry-after']) || undefined }
   try {
     const answer = readResponse(reply, count, host)
     const isRefused = answer.outcomes.every(({ url }) => url === undefined) && !answer.finalizationId
@@ -243,23 +277,16 @@ function judge(reply: RawReply, count: number, { host, href }: URL, hint: string
   } catch (error) {
     if (!(error instanceof ResponseError)) throw error
     const { message, isForeign } = error
-    if (isForeign && (status === 401 || status === 407))
-      return {
-        outcomes: [],
-        message: `${host} responded with ${status}: the user name and password, or the upload key, are missing or wrong. If a reverse proxy requires a user name and password, put them into the URL of --server. ${hint}`,
-        code: 'unauthorized',
-        status,
-      }
-    if (isForeign && status === 413)
-      return {
-        outcomes: [],
-        message: `the reverse proxy in front of ${host} rejected the request as too large (413). In nginx, increase client_max_body_size`,
-        code: 'too_large',
-        status,
-      }
-    if (isForeign && isTransientStatus(status))
-      return { outcomes: [], message, code: 'unreachable', status, transient }
-    return { outcomes: [], message, code: 'no_answer', status, isUnclear: status !== 413 }
+    if (isForeign && (status === 401 || status === 407)) {
+      const missing = `${host} responded with ${status}: the user name and password, or the upload key, are missing or wrong. If a reverse proxy requires a user name and password, put them into the URL of --server. ${hint}`
+      return failure('unauthorized', missing, { status })
+    }
+    if (isForeign && status === 413) {
+      const large = `the reverse proxy in front of ${host} rejected the request as too large (413). In nginx, increase client_max_body_size`
+      return failure('too_large', large, { status })
+    }
+    if (isForeign && isTransientStatus(status)) return failure('unreachable', message, { status, transient })
+    return failure('no_answer', message, { status, isUnclear: status !== 413 })
   }
 }
 

@@ -3,7 +3,7 @@ import { INTERRUPTION } from '../result.ts'
 import type { UploadEvents } from '../uploads.ts'
 import type { Connection, RequestOutcome, ServerRequest } from './connection.ts'
 
-export interface RetryOptions extends Pick<UploadEvents, 'onRetry'> {
+export interface RetryOptions extends Pick<UploadEvents, 'onNotice'> {
   /** How long transient failures are retried, milliseconds. 0: they are not retried. */
   readonly retryFor: number
   /** Whether to wait for a server that has not started yet. */
@@ -29,8 +29,9 @@ class FailedRequest extends Error {
  */
 export function createRetries(
   connection: Connection,
-  { retryFor, wait, onRetry }: RetryOptions,
+  { retryFor, wait, onNotice }: RetryOptions,
 ): (request: ServerRequest, key: string, signal: AbortSignal) => Promise<RequestOutcome> {
+  const span = retryFor % 60_000 === 0 ? `${retryFor / 60_000} min` : `${retryFor / 1000} s`
   let failingSince: number | undefined
   let hasAnswered = false
   /** The outcome of all later requests, once it is clear that they would fail, too. */
@@ -44,7 +45,8 @@ export function createRetries(
     const work = async () => {
       if (final) return final
       const begun = performance.now()
-      const reply = await connection.post({ ...request, headers: { 'Idempotency-Key': key } }, signal)
+      const headers = { 'Idempotency-Key': key }
+      const reply = await connection.post({ ...request, headers }, signal, onNotice)
       if (reply.status !== undefined) hasAnswered = true
       const isPermanent = reply.transient === undefined
       if (reply.code === 'unauthorized' || (reply.code === 'no_token' && isPermanent)) final = reply
@@ -55,7 +57,8 @@ export function createRetries(
       // A server that sent nothing has been unresponsive since the request began.
       const since = reply.isSilent ? begun : performance.now()
       const isAgain = performance.now() - since < retryFor
-      if (failingSince === undefined && isAgain && transienceOf(reply)) onRetry?.(reply.message ?? '')
+      if (failingSince === undefined && isAgain && transienceOf(reply))
+        onNotice?.(`${reply.message?.replace(/\.$/, '')}. Retrying for up to ${span}.`)
       failingSince ??= since
       ownSince ??= since
       throw new FailedRequest(reply)

@@ -1,42 +1,72 @@
+import { messageOf } from '../../errors.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { membersOf } from '../../members.ts'
 import { showMoment } from '../../times.ts'
-import type { TokenSource } from './token-source.ts'
+import { findSource } from './sources.ts'
+import { isOfJob, type TokenContext, TokenError, type TokenSource } from './token-source.ts'
+
+/** What identifies the client. */
+export interface Credentials {
+  /** Upload key. Empty: none. */
+  readonly key?: string | undefined
+  /** A signed token (JWT), or a function that gets one and is called again before that one expires. */
+  readonly token?: string | ((signal: AbortSignal) => Promise<string>) | undefined
+  /** Value of `--token-from`. Default: without a key or token, the tokens of the CI job, if it has any. */
+  readonly tokenFrom?: string | undefined
+}
+
+/** The tokens of one server, shared by parallel requests. */
+export interface Tokens {
+  /** A token that does not expire soon. Undefined if a job that need not have one has none. @throws TokenError */
+  get(signal: AbortSignal): Promise<string | undefined>
+  /** Another token after the server has rejected `used`. Undefined if there is none. @throws TokenError */
+  replace(used: string, signal: AbortSignal): Promise<string | undefined>
+  /** Why the server may have rejected a request with this token or without one, as a whole sentence. */
+  explain(used: string | undefined): string
+}
 
 /** A token is replaced when it expires within this time, milliseconds. */
 const MARGIN_MS = 60_000
 
-/** The tokens of one server, shared by parallel requests. */
-export interface Tokens {
-  /** A token that does not expire soon. @throws TokenError */
-  get(signal: AbortSignal): Promise<string>
-  /** Another token after the server has rejected `used`. Undefined if there is none. @throws TokenError */
-  replace(used: string, signal: AbortSignal): Promise<string | undefined>
-  /** Why the server may have rejected a request with this token, as a whole sentence. */
-  explain(used: string): string
+interface TokenOptions {
+  /** For messages. */
+  readonly audience: string
+  /** Time limit for one token, milliseconds. */
+  readonly limitMs: number
+  /** Whether uploads go on without a token if the job can't get one. The reason is then told if they are rejected. */
+  readonly isOptional: boolean
+  /** Called with each new token. */
+  learn(token: string): void
+  /** Milliseconds since the epoch. */
+  now?(): number
 }
 
 /**
  * Keeps the token of a source. It is fetched again when it expires within a minute, and after the server has rejected it.
  * Parallel requests share one call of the source.
- *
- * @param audience for messages
- * @param learn called with each new token
- * @param now milliseconds since the epoch
  */
 export function createTokens(
   source: TokenSource,
-  audience: string,
-  learn: (token: string) => void,
-  now: () => number = Date.now,
+  { audience, limitMs, isOptional, learn, now = Date.now }: TokenOptions,
 ): Tokens {
   let held: string | undefined
   let fetching: Promise<string> | undefined
+  /** Why the job has no token. */
+  let absence: string | undefined
 
-  async function fetchNew(signal: AbortSignal): Promise<string> {
-    const token = await source.fetch(signal)
-    if (token !== held) learn(token)
-    held = token
-    return token
+  async function fetchNew(outer: AbortSignal): Promise<string> {
+    const late = () =>
+      new TokenError(`${source.name} returned no token within ${limitMs / 1000} s.`, { isTransient: true })
+    const limit = beginTimeLimit(limitMs, outer, late)
+    try {
+      const token = await source.fetch(limit.signal)
+      if (token !== held) learn(token)
+      held = token
+      return token
+    } finally {
+      limit.end()
+    }
   }
 
   const fetch = (signal: AbortSignal) => {
@@ -46,14 +76,23 @@ export function createTokens(
 
   return {
     async get(signal) {
+      if (absence !== undefined) return undefined
       const isGood = held !== undefined && (!source.isRenewable || endOf(held) - now() > MARGIN_MS)
-      return held !== undefined && isGood ? held : fetch(signal)
+      if (held !== undefined && isGood) return held
+      try {
+        return await fetch(signal)
+      } catch (error) {
+        if (!isOptional || !(error instanceof TokenError) || !error.isAbsent) throw error
+        absence = error.message
+        return undefined
+      }
     },
     async replace(used, signal) {
       if (!source.isRenewable) return undefined
       return held === undefined || held === used ? fetch(signal) : held
     },
     explain(used) {
+      if (used === undefined) return absence ?? ''
       const end = endOf(used)
       if (!source.isRenewable && end <= now())
         return `The token in ${source.name} expired at ${showMoment(end)} and can't be renewed. Upload in a job of its own, or use an upload key.`
@@ -78,6 +117,51 @@ function endOf(token: string): number {
 
 /** The last time that a Date can represent. */
 const LAST_DATE = 8_640_000_000_000_000
+
+/** The tokens that the user asked for; otherwise those of the CI job. @param limitMs time limit for one token */
+export function openTokens(
+  base: URL,
+  { token, tokenFrom }: Credentials,
+  context: TokenContext,
+  limitMs: number,
+): Tokens | undefined {
+  const audience = audienceOf(base.href)
+  const source = token ? ownSource(token) : findSource(tokenFrom, audience, context)
+  if (source === undefined) return undefined
+  if (!token && isOfJob(tokenFrom) && isPlain(base))
+    source.fetch = async () => {
+      throw new TokenError(
+        `Refused to send a token of this job to ${base.host} over unencrypted http. Use an https:// URL, or an upload key.`,
+        { isAbsent: true },
+      )
+    }
+  const learn = (text: string) => {
+    context.learn([text])
+    context.maskInJobLog(text)
+  }
+  return createTokens(source, { audience, limitMs, isOptional: !token && tokenFrom === undefined, learn })
+}
+
+/** The token that a program passes, or what gets it. */
+function ownSource(token: NonNullable<Credentials['token']>): TokenSource {
+  const isRenewable = typeof token === 'function'
+  return {
+    name: 'the option "token"',
+    isRenewable,
+    async fetch(signal) {
+      try {
+        return isRenewable ? await token(signal) : token
+      } catch (error) {
+        signal.throwIfAborted()
+        throw new TokenError(`The option "token" returned no token: ${messageOf(error)}.`)
+      }
+    },
+  }
+}
+
+/** Whether requests to a URL are not encrypted on their way to another machine. */
+export const isPlain = ({ protocol, hostname }: URL) =>
+  protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
 
 /**
  * The audience of tokens for a server: its URL without `/upload`, query, user name and password, and without a slash at the

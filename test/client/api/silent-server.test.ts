@@ -20,14 +20,14 @@ async function listen(server: Server): Promise<string> {
 const startSilent = () => listen(createTcpServer(socket => socket.resume()))
 const startServer = (answer: RequestListener) => listen(createServer(answer))
 
-function post(url: string, signal = new AbortController().signal) {
+function post(url: string, signal = new AbortController().signal, onSlow?: (message: string) => void) {
   const request = {
     body: { ...inMemory(Buffer.from('{"list":["/a"]}')), contentType: 'application/json' },
     count: 1,
   }
-  const connection = openConnection(url, {}, CONTEXT, { idleMs: 300 })
+  const connection = openConnection(url, {}, CONTEXT, { idleMs: 300, slowMs: 100 })
   onTestFinished(() => connection.close())
-  return connection.post(request, signal)
+  return connection.post(request, signal, onSlow)
 }
 
 describe('a server that takes connections', () => {
@@ -39,7 +39,11 @@ describe('a server that takes connections', () => {
       () => startServer((_, res) => res.writeHead(200).write('{"success":')),
     ],
   ])('and %s is given up, and may be tried again', async (_, start) => {
-    const reply = await post(await start())
+    const told: string[] = []
+    const reply = await post(await start(), undefined, message => told.push(message))
+    expect(told).toEqual([
+      expect.stringMatching(/^127\.0\.0\.1:\d+ has not responded for 0\.1 s\. It may be storing/),
+    ])
     expect(reply).toMatchObject({ code: 'unreachable', isSilent: true, transient: {} })
     expect(reply.message).toContain("can't be reached: it did not respond in time")
   })

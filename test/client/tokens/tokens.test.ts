@@ -25,8 +25,14 @@ function prepare({
     },
   }
   const learn = (token: string) => void learnt.push(token)
-  const tokens = createTokens(source, 'https://img.example', learn, () => state.now)
-  return { state, tokens, get: () => tokens.get(SIGNAL), learnt }
+  const tokens = createTokens(source, {
+    audience: 'https://img.example',
+    limitMs: 30_000,
+    isOptional: false,
+    learn,
+    now: () => state.now,
+  })
+  return { state, tokens, get: async () => (await tokens.get(SIGNAL)) ?? '', learnt }
 }
 
 it('a job that uploads for eleven minutes with tokens of five never sends one that has less than a minute left', async () => {
