@@ -12,43 +12,72 @@ export interface Reserved {
 
 const startOf = (now: number, windowMs: number) => now - (now % windowMs)
 
+/** A file that counts for quotas. */
+interface Counted {
+  readonly index: number
+  /** Bytes. */
+  readonly size: number
+}
+
 /**
- * Takes files of the windows of several quotas, of all or of none.
+ * Takes what fits of the windows of several quotas, in the order of the files. A file takes of all quotas or of none.
  *
- * @returns what was taken, or the first window without room
+ * @returns what was taken of each window, and by index the first window that has no room for a file
  */
 export async function reserve(
   db: Db,
   rules: readonly QuotaRule[],
+  files: readonly Counted[],
+): Promise<{ readonly taken: readonly Reserved[]; readonly full: ReadonlyMap<number, QuotaWindow> }> {
+  const full = new Map<number, QuotaWindow>()
+  const bytes = files.reduce((sum, { size }) => sum + size, 0)
+  const windows = await count(db, rules, files.length, bytes)
+  let used = { files: 0, bytes: 0 }
+  for (const { index, size } of files) {
+    const before = windows.map(one => ({
+      ...one,
+      files: one.files - files.length + used.files,
+      bytes: one.bytes - bytes + used.bytes,
+    }))
+    const tooFull = before.find(({ rule, ...window }) => !hasRoom(rule, window, size))
+    if (tooFull) full.set(index, tooFull)
+    else used = { files: used.files + 1, bytes: used.bytes + size }
+  }
+  const toReserved = (part: { files: number; bytes: number }) =>
+    windows.map(({ rule: { client, windowMs }, startsAt }) => ({ client, windowMs, startsAt, ...part }))
+  await giveBack(db, toReserved({ files: files.length - used.files, bytes: bytes - used.bytes }))
+  return { taken: toReserved(used), full }
+}
+
+/** Whether a window has room for one more file. */
+export function hasRoom(
+  { files = Infinity, bytes = Infinity }: QuotaRule,
+  used: { readonly files: number; readonly bytes: number },
+  size: number,
+): boolean {
+  return used.files + 1 <= files && used.bytes + size <= bytes
+}
+
+/** Counts files whether they fit or not. @returns the windows with them */
+export async function count(
+  db: Db,
+  rules: readonly QuotaRule[],
   files: number,
   bytes: number,
-  now: number,
-): Promise<{ readonly taken: readonly Reserved[] } | { readonly full: QuotaWindow }> {
-  const taken: Reserved[] = []
+): Promise<QuotaWindow[]> {
+  const now = await db.now()
+  const windows: QuotaWindow[] = []
   for (const rule of rules) {
-    const { client, windowMs } = rule
-    const startsAt = startOf(now, windowMs)
-    const [mostFiles, mostBytes] = [
-      rule.files ?? Number.MAX_SAFE_INTEGER,
-      rule.bytes ?? Number.MAX_SAFE_INTEGER,
-    ]
-    const fits =
-      files <= mostFiles &&
-      bytes <= mostBytes &&
-      (await db.run(
-        sql`insert into quotas (client, window_ms, starts_at, files, bytes)
-          values (${client}, ${windowMs}, ${startsAt}, ${files}, ${bytes})
-          on conflict (client, window_ms, starts_at) do update
-          set files = quotas.files + excluded.files, bytes = quotas.bytes + excluded.bytes
-          where quotas.files + excluded.files <= ${mostFiles} and quotas.bytes + excluded.bytes <= ${mostBytes}`,
-      )) > 0
-    if (fits) taken.push({ client, windowMs, startsAt, files, bytes })
-    else {
-      await giveBack(db, taken)
-      return { full: await readWindow(db, rule, now) }
-    }
+    const startsAt = startOf(now, rule.windowMs)
+    const rows = await db.all<{ files: number; bytes: number }>(
+      sql`insert into quotas (client, window_ms, starts_at, files, bytes)
+        values (${rule.client}, ${rule.windowMs}, ${startsAt}, ${files}, ${bytes})
+        on conflict (client, window_ms, starts_at) do update
+        set files = quotas.files + excluded.files, bytes = quotas.bytes + excluded.bytes returning files, bytes`,
+    )
+    for (const used of rows) windows.push({ rule, startsAt, now, ...used })
   }
-  return { taken }
+  return windows
 }
 
 /** Gives back what was taken and is not used. */
@@ -60,20 +89,6 @@ export async function giveBack(db: Db, unused: readonly Reserved[]): Promise<voi
         where client = ${client} and window_ms = ${windowMs} and starts_at = ${startsAt}`,
     )
   }
-}
-
-/** Adds what was taken of the same windows. */
-export function addReserved(all: readonly Reserved[]): Reserved[] {
-  const sums = new Map<string, Reserved>()
-  for (const one of all) {
-    const name = JSON.stringify([one.client, one.windowMs, one.startsAt])
-    const before = sums.get(name)
-    sums.set(
-      name,
-      before ? { ...one, files: before.files + one.files, bytes: before.bytes + one.bytes } : one,
-    )
-  }
-  return [...sums.values()]
 }
 
 /** The windows of rules now, in their order. */

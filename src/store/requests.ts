@@ -12,6 +12,10 @@ export interface RequestKey {
   readonly key: string
   /** Hash of what the request asks for. */
   readonly fingerprint: string
+}
+
+/** The same for an attempt at the request. */
+export interface Attempted extends RequestKey {
   /** Random. The random parts of its object keys are made from it, so that each attempt makes the same keys. */
   readonly seed: string
 }
@@ -20,51 +24,35 @@ export interface RequestKey {
  * Reserves an idempotency key. It is free if it is new, or if the upload that had it is old, has stored nothing, has lost a
  * file since, or belonged to a process that has ended.
  *
- * @returns the earlier upload; or, if the new one has the key now, the ID of the one whose claims it may use
+ * @returns the upload that has the key; undefined if the new one has it now
  */
 export async function reserveRequest(
   db: Db,
-  request: RequestKey,
+  request: Attempted,
   upload: Pick<NewUpload, 'id' | 'createdAt'>,
-): Promise<Known | { readonly takesOver?: string }> {
+): Promise<Known | undefined> {
   const { key, fingerprint, seed } = request
   const { id, createdAt } = upload
   const inserted = await db.run(
     sql`insert into requests (key, fingerprint, upload, seed, created_at)
       values (${key}, ${fingerprint}, ${id}, ${seed}, ${createdAt}) on conflict (key) do nothing`,
   )
-  if (inserted > 0) return {}
-  const [row] = await db.all<RequestRow>(
-    sql`select fingerprint, upload, seed, created_at from requests where key = ${key}${db.forUpdate}`,
+  if (inserted > 0) return undefined
+  const [row] = await db.all<{ upload: string }>(
+    sql`select upload from requests where key = ${key}${db.forUpdate}`,
   )
-  if (!row) return reserveRequest(db, request, upload) // it was pruned in between
   // Its process may have been killed while the database was still committing its end.
-  await db.all(sql`select id from uploads where id = ${row.upload}${db.forUpdate}`)
-  const before = await readUpload(db, row.upload)
-  const isOld = row.created_at < createdAt - REQUEST_KEPT_MS
-  const isSame = row.fingerprint === fingerprint
-  const isOver = before === undefined || isOld || (await isFree(db, before, isSame))
-  if (!isOver) return { is: 'known', upload: before, fingerprint: row.fingerprint }
-  const time = isOld || hasStored(before) ? createdAt : row.created_at
+  await db.all(sql`select id from uploads where id = ${row?.upload}${db.forUpdate}`)
+  const before = await findRequest(db, request, createdAt)
+  if (!before) return reserveRequest(db, request, upload) // it was pruned in between
+  if (before.known) return before.known
+  const time = before.isRepeated ? before.time : createdAt
   await db.run(
     sql`update requests set upload = ${id}, fingerprint = ${fingerprint}, seed = ${seed}, created_at = ${time} where key = ${key}`,
   )
-  if (before?.state === 'uploading')
-    await fail(db, before.id, 'The process ended, and the client has repeated the request.')
-  return before && isSame ? { takesOver: before.id } : {}
-}
-
-const hasStored = (upload: Upload | undefined): boolean => (upload?.files.length ?? 0) > 0
-
-async function isFree(db: Db, upload: Upload, isSame: boolean): Promise<boolean> {
-  if (upload.state === 'uploading') return isSame && !(await isAlive(db, upload.owner))
-  if (upload.state === 'failed' && upload.files.length === 0) return true
-  if (!isSame) return false
-  const [gone] = await db.all(
-    sql`select 1 as one from files left join objects on objects.name = files.object where upload = ${upload.id}
-      and (removed_at is not null or objects.expires_at <= ${db.time}) limit 1`,
-  )
-  return gone !== undefined
+  if (before.upload?.state === 'uploading')
+    await fail(db, before.upload.id, 'The process ended, and the client has repeated the request.')
+  return undefined
 }
 
 /** What the database knows of an idempotency key. */
@@ -79,19 +67,48 @@ export interface EarlierRequest {
 /** @returns undefined if the key is new */
 export async function earlierRequest(
   db: Db,
-  { key, fingerprint }: Pick<RequestKey, 'key' | 'fingerprint'>,
+  request: RequestKey,
   now: number,
 ): Promise<EarlierRequest | undefined> {
+  const found = await findRequest(db, request, now)
+  return found && (found.known || found.isRepeated) ? found : undefined
+}
+
+interface FoundRequest extends EarlierRequest {
+  /** The last upload with this key. */
+  readonly upload: Upload | undefined
+  /** Whether it is an attempt at the same request. Otherwise it is old, or its files are gone. */
+  readonly isRepeated: boolean
+}
+
+async function findRequest(
+  db: Db,
+  { key, fingerprint }: RequestKey,
+  now: number,
+): Promise<FoundRequest | undefined> {
   const [row] = await db.all<RequestRow>(
     sql`select fingerprint, upload, seed, created_at from requests where key = ${key}`,
   )
-  if (!row || row.created_at < now - REQUEST_KEPT_MS) return undefined
+  if (!row) return undefined
   const upload = await readUpload(db, row.upload)
-  const isKnown = upload && !(await isFree(db, upload, row.fingerprint === fingerprint))
-  // Its files are gone, so this is a new request.
-  if (!isKnown && hasStored(upload)) return undefined
-  const known = isKnown ? ({ is: 'known', upload, fingerprint: row.fingerprint } as const) : undefined
-  return { time: row.created_at, seed: row.seed, known }
+  const isOld = row.created_at < now - REQUEST_KEPT_MS
+  const isKnown = upload && !isOld && !(await isFree(db, upload, row.fingerprint === fingerprint))
+  return {
+    ...{ time: row.created_at, seed: row.seed, upload },
+    isRepeated: !isOld && !upload?.files.length,
+    known: isKnown ? { is: 'known', upload, fingerprint: row.fingerprint } : undefined,
+  }
+}
+
+async function isFree(db: Db, upload: Upload, isSame: boolean): Promise<boolean> {
+  if (upload.state === 'uploading') return isSame && !(await isAlive(db, upload.owner))
+  if (upload.state === 'failed' && upload.files.length === 0) return true
+  if (!isSame) return false
+  const [gone] = await db.all(
+    sql`select 1 as one from files left join objects on objects.name = files.object where upload = ${upload.id}
+      and (removed_at is not null or objects.expires_at <= ${db.time}) limit 1`,
+  )
+  return gone !== undefined
 }
 
 interface RequestRow {

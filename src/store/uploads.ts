@@ -1,9 +1,9 @@
-import { type Claim, type Claimant, claim, claimAll, type Wanted } from './claims.ts'
+import { type Claim, type Claimant, claim, type Wanted } from './claims.ts'
 import type { Copy, FailedFile, QuotaRule, QuotaWindow, StoredFile, UploadState } from './contract.ts'
 import type { Database } from './database.ts'
 import { contentName, free, objectName, settle } from './objects.ts'
-import { addReserved, type Reserved, reserve } from './quotas.ts'
-import { type RequestKey, reserveRequest } from './requests.ts'
+import { count, reserve } from './quotas.ts'
+import { type Attempted, reserveRequest } from './requests.ts'
 import { type Db, Rows, sql, type Value } from './sql.ts'
 import { giveBackUnused, type Known, type NewUpload } from './upload-rows.ts'
 
@@ -15,84 +15,70 @@ export interface PlannedFile {
   readonly wanted: readonly Wanted[]
 }
 
+/** An object that a file needs, and what the upload may do with it. */
+export interface Claimed {
+  readonly wanted: Wanted
+  readonly claim: Claim
+}
+
 /** What an upload may do. */
-export type Begun =
-  /** For each file, in order, its claims, or the quota that has no room for it. */
+export type Begun<F extends PlannedFile = PlannedFile> =
+  /** For each file, in order, its objects, or the quota that has no room for it. */
   | {
       readonly is: 'begun'
-      readonly files: readonly ({ readonly claims: readonly Claim[] } | { readonly full: QuotaWindow })[]
+      readonly files: readonly ({ readonly file: F } & (
+        | { readonly objects: readonly Claimed[] }
+        | { readonly full: QuotaWindow }
+      ))[]
     }
   | Known
+
+const NO_QUOTA = { taken: [], full: new Map<number, QuotaWindow>() }
 
 /**
  * Begins an upload: reserves its idempotency key, its quotas and its objects, in one transaction. Nothing is sent before that.
  */
-export function begin(
+export function begin<F extends PlannedFile>(
   database: Database,
   upload: NewUpload,
   claimant: Claimant,
-  files: readonly PlannedFile[],
+  files: readonly F[],
   {
     request,
     quotas = [],
-  }: { readonly request?: RequestKey | undefined; readonly quotas?: readonly QuotaRule[] },
-): Promise<Begun> {
+  }: { readonly request?: Attempted | undefined; readonly quotas?: readonly QuotaRule[] },
+): Promise<Begun<F>> {
   return database.tx(async db => {
     claimant.claimed.clear() // of an attempt at this transaction that was rolled back
-    const reserved = request && (await reserveRequest(db, request, upload))
-    if (reserved && 'is' in reserved) return reserved
-    claimant.takesOver = reserved?.takesOver
-    const { fitting, full, taken } = await reserveQuotas(db, quotas, files)
+    const known = request && (await reserveRequest(db, request, upload))
+    if (known) return known
+    const counts = quotas.length > 0 && files.length > 0
+    const { taken, full } = counts ? await reserve(db, quotas, files) : NO_QUOTA
     await db.run(
       sql`insert into uploads
         (id, state, owner, created_at, caller, destination, request_id, origins, outcomes, steps, attempts, reserved)
         values (${upload.id}, 'uploading', ${upload.owner}, ${upload.createdAt}, ${upload.caller}, ${upload.destination},
         ${upload.requestId}, ${JSON.stringify(upload.origins)}, '{}', '[]', 0, ${JSON.stringify(taken)})`,
     )
-    const claims = await claimAll(
-      db,
-      claimant,
-      fitting.flatMap(({ wanted }) => wanted),
-    )
-    let next = 0
+    const all = files.flatMap(({ index, wanted }) => (full.has(index) ? [] : wanted))
+    const claimed = new Map<Wanted, Claimed>()
+    // In the same order everywhere, so that two uploads do not block each other.
+    for (const wanted of all.length > 1 ? all.toSorted(byName) : all)
+      claimed.set(wanted, { wanted, claim: await claim(db, claimant, wanted) })
     return {
       is: 'begun',
       files: files.map(file => {
         const window = full.get(file.index)
-        if (window) return { full: window }
-        next += file.wanted.length
-        return { claims: claims.slice(next - file.wanted.length, next) }
+        return window
+          ? { file, full: window }
+          : { file, objects: file.wanted.flatMap(one => claimed.get(one) ?? []) }
       }),
     }
   })
 }
 
-/** Most uploads fit as a whole. Otherwise each file is tried for itself, in order. */
-async function reserveQuotas(
-  db: Db,
-  rules: readonly QuotaRule[],
-  files: readonly PlannedFile[],
-): Promise<{
-  readonly fitting: readonly PlannedFile[]
-  readonly full: ReadonlyMap<number, QuotaWindow>
-  readonly taken: readonly Reserved[]
-}> {
-  const full = new Map<number, QuotaWindow>()
-  if (rules.length === 0 || files.length === 0) return { fitting: files, full, taken: [] }
-  const now = await db.now()
-  const bytes = files.reduce((sum, { size }) => sum + size, 0)
-  const whole = await reserve(db, rules, files.length, bytes, now)
-  if ('taken' in whole) return { fitting: files, full, taken: whole.taken }
-  const [fitting, taken]: [PlannedFile[], Reserved[]] = [[], []]
-  for (const file of files) {
-    const one = await reserve(db, rules, 1, file.size, now)
-    if ('full' in one) full.set(file.index, one.full)
-    else {
-      fitting.push(file)
-      taken.push(...one.taken)
-    }
-  }
-  return { fitting, full, taken: addReserved(taken) }
+function byName(one: Wanted, other: Wanted): number {
+  return objectName(one.location, one.key) < objectName(other.location, other.key) ? -1 : 1
 }
 
 /** Claims objects for an upload that has begun: for its fallback, or again after it had to wait. */
@@ -112,10 +98,10 @@ export interface UploadEnd {
   readonly failed: readonly FailedFile[]
   /** Files that are stored although their input has failed, because a required mirror has no copy. */
   readonly others?: readonly StoredFile[]
-  /** Names of objects that a transfer may still write. They pass to the process. */
-  readonly left?: readonly string[]
-  /** Whether it has stored all objects that it has claimed, so that there is nothing to free. Default: not known. */
-  readonly isSettled?: boolean
+  /** Names of the objects that it has claimed. Default: not known. */
+  readonly claimed?: ReadonlySet<string>
+  /** Those that a transfer may have written, or may still write. If they are not stored, they pass to the process. */
+  readonly open?: ReadonlySet<string>
 }
 
 /** What an upload has stored, as it was written. */
@@ -134,7 +120,7 @@ const LOST = 'It was removed or replaced there at the same time.'
  */
 export function finish(database: Database, upload: NewUpload, end: UploadEnd): Promise<Finished> {
   return database.tx(async db => {
-    const { state, failed, others = [], left = [] } = end
+    const { state, failed, others = [], claimed, open = [] } = end
     const objects = [...end.files, ...others].flatMap(file => toEntries(upload, file)).map(toObject)
     const ends = await settle(db, objects, upload.id)
     const written = <T extends StoredFile>(file: T): T[] => {
@@ -152,10 +138,19 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     }
     const files = end.files.flatMap(written)
     const also = others.flatMap(written)
-    const entries = [...files, ...also].flatMap(file => toEntries(upload, file))
-    await insertFiles(db, upload, entries)
-    const isClean = end.isSettled && ends.size === new Set(objects.map(({ name }) => name)).size
-    if (!isClean) await free(db, upload.id, upload.owner, left)
+    await insertFiles(
+      db,
+      upload,
+      [...files, ...also].flatMap(file => toEntries(upload, file)),
+    )
+    const settled = new Set(
+      objects.flatMap(one => (ends.has(contentName(one.name, one.sha256)) ? one.name : [])),
+    )
+    const isSettled = (name: string) => settled.has(name)
+    if (!claimed || ![...claimed].every(isSettled)) {
+      const left = [...open].filter(name => !isSettled(name))
+      await free(db, upload.id, upload.owner, left)
+    }
     const kept = new Set(files.map(({ index }) => index))
     const lost = end.files.map(({ index }) => index).filter(index => !kept.has(index))
     const isWhole = lost.length === 0
@@ -192,12 +187,10 @@ export function finishLate(
     const settled = await settle(db, [toObject(file)], upload.owner)
     if (settled.size === 0) return false
     await insertFiles(db, upload, [file])
-    const unlimited = quotas.map(({ client, group, windowMs }) => ({ client, group, windowMs }))
-    if (unlimited.length > 0) await reserve(db, unlimited, 1, file.size, await db.now())
+    if (quotas.length > 0) await count(db, quotas, 1, file.size)
     return true
   })
 }
-
 type Entry = Omit<StoredFile, 'destination' | 'mirrors'> & { readonly destination: string }
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */

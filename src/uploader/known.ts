@@ -99,19 +99,19 @@ export async function findKnownFiles(
   }
   await deps.owner.keepAlive()
   const { quotas = [] } = caller
-  const planned = found.map(({ index, size }) => ({ index, size, wanted: [] }))
+  const planned = found.map(file => ({ ...file, wanted: [] }))
   const begun = await begin(deps.database, upload, { id: upload.id, claimed: new Set() }, planned, { quotas })
-  const counted = found.filter(
-    (_, n) => begun.is === 'begun' && begun.files[n] && !('full' in begun.files[n]),
-  )
+  const counted = 'files' in begun ? begun.files.filter(one => !('full' in one)) : []
   const end = expiresAt(destination, options.expires, now)
   const stored: StoredFile[] = []
-  for (const { name, url, ...file } of counted) {
+  for (const {
+    file: { name, url, wanted: _, ...file },
+  } of counted) {
     const link = await keptUrlAgain(destination, { key: file.key, url }, signal)
     stored.push({ ...file, url: link, origin: keptOrigin(name), expiresAt: end })
   }
   const state = deps.hooks.length > 0 && stored.length > 0 ? 'stored' : 'done'
-  const saved = await deps.finalizer.save(upload, { state, files: stored, failed: [], isSettled: true })
+  const saved = await deps.finalizer.save(upload, { state, files: stored, failed: [], claimed: new Set() })
   if (state === 'stored' && saved.lost.length === 0)
     await deps.finalizer.runHooks(upload.id, baseUrl, deps.hooks)
   for (const { index, url } of saved.files) links[index] = linkOf(id, url, baseUrl, deps.destinations)

@@ -1,6 +1,5 @@
 import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
-import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
 import type { Wanted } from '../store/claims.ts'
 import type { End } from '../store/objects.ts'
@@ -20,6 +19,8 @@ export interface Planned extends PlannedFile {
   readonly end: End
   readonly facts: KeyFacts
   readonly time: Date
+  /** A file before it that needs the same objects. It is sent once for both. */
+  readonly twin?: Planned
 }
 
 /** What all attempts at a request share. */
@@ -34,40 +35,37 @@ export interface Attempt {
  * Turns a payload into what is stored: its image is changed as the destination and the request specify, and its object keys are
  * made. The payload is disposed of if another one replaces it.
  *
+ * @param index of its input
  * @throws UploadError if the client may not upload it
  */
 export async function plan(
   given: Payload,
   index: number,
-  request: UploadRequest,
-  attempt: Attempt,
-  deps: UploaderDeps,
+  { request, attempt, deps }: { request: UploadRequest; attempt: Attempt; deps: UploaderDeps },
 ): Promise<Planned> {
-  const { destination, caller, options = {}, signal } = request
+  const { destination, caller, inputs, options = {} } = request
   request.accept?.(given)
   assertType(given, caller)
-  const changes = withRequestedOptions(destination.pictures, options)
-  const payload = changes ? await change(given, changes, destination, deps, signal) : given
+  const payload = await changed(given, request, deps)
   assertFitsQuota(payload.size, payload.name, caller.quotas)
-  const time = new Date(attempt.time)
   const seed = attempt.seed === undefined ? undefined : `${attempt.seed} ${index}`
   const user = caller.user ?? caller.name
-  const facts = { path: options.path, user, fitsType: caller.types !== undefined, seed }
-  const end = expiresAt(destination, options.expires, attempt.time) ?? null
-  const planned = {
-    ...{ index, origin: keptOrigin(request.inputs[index]?.origin ?? ''), size: payload.size },
-    ...{ payload, end, facts, time },
+  const file: Omit<Planned, 'wanted'> = {
+    ...{ index, payload, size: payload.size, origin: keptOrigin(inputs[index]?.origin ?? '') },
+    facts: { path: options.path, user, fitsType: caller.types !== undefined, seed },
+    end: expiresAt(destination, options.expires, attempt.time) ?? null,
+    time: new Date(attempt.time),
   }
   const mirrors = destination.mirrors.map(mirror => findDestination(deps.destinations, mirror.destination))
   const wanted: Wanted[] = []
-  for (const one of [destination, ...mirrors]) wanted.push(await wantedAt(one, planned))
-  return { ...planned, wanted }
+  for (const one of [destination, ...mirrors]) wanted.push(await wantedAt(one, file))
+  return { ...file, wanted }
 }
 
 /** The object that a file needs at a destination. */
 export async function wantedAt(
   destination: Destination,
-  { payload, end, facts, time }: Pick<Planned, 'payload' | 'end' | 'facts' | 'time'>,
+  { payload, end, facts, time }: Omit<Planned, 'wanted'>,
 ): Promise<Wanted> {
   const { location, onConflict, isContentKey, dedupe } = destination
   const key = await destination.keyTemplate(payload, time, facts)
@@ -77,17 +75,18 @@ export async function wantedAt(
   }
 }
 
-async function change(
-  payload: Payload,
-  options: PictureOptions,
-  destination: Destination,
+/** A payload with its image changed. */
+async function changed(
+  given: Payload,
+  { destination, options = {}, signal }: UploadRequest,
   deps: UploaderDeps,
-  signal: AbortSignal,
 ): Promise<Payload> {
+  const changes = withRequestedOptions(destination.pictures, options)
+  if (!changes) return given
   const { changePicture } = await import('../pictures/change.ts')
   const { payloads, sources } = deps
   const changing = { payloads, spool: spoolFor(destination, deps), fileSize: sources.fileSize }
-  const changed = await changePicture(payload, options, changing, signal)
-  if (changed !== payload) await payload.dispose()
-  return changed
+  const payload = await changePicture(given, changes, changing, signal)
+  if (payload !== given) await given.dispose()
+  return payload
 }

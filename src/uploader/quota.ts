@@ -2,6 +2,7 @@ import { UploadError } from '../errors.ts'
 import { bytes as showSize } from '../log-lines.ts'
 import { quoteFile } from '../payload/index.ts'
 import type { QuotaRule, QuotaWindow } from '../store/contract.ts'
+import { hasRoom } from '../store/quotas.ts'
 import { showDuration } from '../times.ts'
 
 /** Refuses a file that is larger than a whole quota: waiting does not help. @throws UploadError `too_large` */
@@ -16,9 +17,7 @@ export function assertFitsQuota(size: number, name: string, rules: readonly Quot
 
 /** Refuses a request before its body is read if there is no room for a file of one byte. @throws UploadError `quota_exceeded` */
 export function assertRoom(windows: readonly QuotaWindow[]): void {
-  const full = windows.find(
-    ({ rule, files, bytes }) => files + 1 > (rule.files ?? Infinity) || bytes + 1 > (rule.bytes ?? Infinity),
-  )
+  const full = windows.find(({ rule, ...used }) => !hasRoom(rule, used, 1))
   if (full) throw quotaExceeded(full)
 }
 

@@ -17,7 +17,7 @@ export interface UploadRequest {
   readonly abortsSending?: boolean
   readonly options?: UploadOptions
   /** Its `Idempotency-Key`. The server handles several requests with one key once. */
-  readonly idempotency?: Omit<RequestKey, 'seed'> | undefined
+  readonly idempotency?: RequestKey | undefined
   /** Rejects a payload by throwing an error, before it is stored. */
   accept?(payload: Payload): void
   /** Called for each input when its outcome is saved. */

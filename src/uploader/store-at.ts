@@ -4,19 +4,11 @@ import { poll } from '../flow/poll.ts'
 import { beginTimeLimit, type TimeLimit } from '../flow/time-limit.ts'
 import type { Stored } from '../providers/contract.ts'
 import { explain } from '../providers/shared/explain.ts'
-import {
-  type Claim,
-  type Claimant,
-  claim as claimObject,
-  noteAbsent,
-  noteForeign,
-  noteReplaced,
-  retake,
-  type Wanted,
-} from '../store/claims.ts'
+import { type Claim, type Claimant, noteLook, retake } from '../store/claims.ts'
 import type { QuotaRule, StoredFile } from '../store/contract.ts'
+import { settleOpen } from '../store/objects.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
-import { claimMore, finishLate } from '../store/uploads.ts'
+import { type Claimed, claimMore, finishLate } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
 import { type Destination, idOf } from './destinations.ts'
 import { keptUrl, keptUrlAgain } from './links.ts'
@@ -25,6 +17,7 @@ import { exists, mayHaveArrived, sendObject, settleUnknown, toObject } from './s
 
 /** An upload that has begun. */
 export interface Delivery {
+  readonly deps: UploaderDeps
   readonly upload: NewUpload
   readonly claimant: Claimant
   /** The quotas of the client. */
@@ -35,12 +28,30 @@ export interface Delivery {
   readonly open: Set<string>
   /** Files that are stored although their input has failed. */
   readonly others: StoredFile[]
-  /** The deliveries of this upload by the names of their objects: equal files are sent once. */
-  readonly sent: Map<string, Promise<FileAt>>
-  /** Does work in the background once the upload has ended. */
-  later(work: () => Promise<unknown>): void
-  /** Frees an object of which nothing was sent, or that the destination has refused. */
-  release(name: string): void
+  /** Work for the background that begins when the upload has ended. Undefined: it has. */
+  waiting: (() => Promise<unknown>)[] | undefined
+}
+
+/** Does work in the background once the upload has ended. */
+export function later({ waiting, deps }: Delivery, work: () => Promise<unknown>): void {
+  if (waiting) waiting.push(work)
+  else deps.background.run(work())
+}
+
+/** Frees an object of which nothing was sent, or that the destination has refused. */
+export function release({ open, waiting, deps }: Delivery, name: string): void {
+  open.delete(name)
+  const { database, owner } = deps
+  // Until the upload has ended, it frees what it has claimed itself.
+  if (!waiting) deps.background.run(database.tx(db => settleOpen(db, owner.id, name, 'nothing', false)))
+}
+
+/** A file for one destination. */
+export interface Part extends Claimed {
+  readonly file: Planned
+  readonly destination: Destination
+  /** Which one it is for the file. Once a part of the file is sent, the others get it even if the client has gone. */
+  readonly role: 'destination' | 'fallback' | 'mirror'
 }
 
 /** A file at a destination, `provider/configName`. */
@@ -49,128 +60,82 @@ export type FileAt = StoredFile & { readonly destination: string }
 /** A file is not stored because its object key is in use. The fallback is not tried then. */
 export class ConflictError extends UploadError {}
 
-/** What stores a file at one destination. */
-interface Storing {
-  readonly destination: Destination
-  readonly planned: Planned
-  readonly wanted: Wanted
+/** A file that is being stored. */
+interface Storing extends Part {
   readonly delivery: Delivery
-  readonly deps: UploaderDeps
   /** The time limit. It includes everything that the file waits for. */
   readonly limit: TimeLimit
-  /** Tells the equal files of the upload which object holds this one. */
-  noteClaim(claim: Claim): Claim
 }
+
+type Mine = Extract<Claim, { is: 'mine' }>
 
 /** Stores a file at one destination. @throws UploadError */
-export function deliverTo(
-  destination: Destination,
-  planned: Planned,
-  wanted: Wanted,
-  claim: Claim,
-  delivery: Delivery,
-  deps: UploaderDeps,
-): Promise<FileAt> {
-  const { timeoutMs } = deps.limits
-  const limit = beginTimeLimit(timeoutMs, deps.ending, () => timedOut(destination, wanted.key, timeoutMs))
-  const noteClaim = (next: Claim) => {
-    if (next.is === 'mine') {
-      if (wanted !== planned.wanted[0]) delivery.open.add(next.name)
-      delivery.sent.set(next.name, stored)
+export async function deliverTo(part: Part, delivery: Delivery): Promise<FileAt> {
+  const { limits, ending } = delivery.deps
+  const limit = beginTimeLimit(limits.timeoutMs, ending, () => timedOut(part, limits.timeoutMs))
+  const storing = { ...part, delivery, limit }
+  try {
+    const { claim } = part
+    // Most claims are for a new key, at which nothing can be.
+    const found = claim.is === 'mine' && !claim.mayExist ? claim : await follow(storing)
+    if (!('is' in found)) return found
+    if (isGone(storing)) {
+      release(delivery, found.name)
+      throw delivery.signal.reason
     }
-    return next
+    return await put(found, storing)
+  } finally {
+    limit.end()
   }
-  const stored = store(claim, { destination, planned, wanted, delivery, deps, limit, noteClaim }).finally(
-    limit.end,
-  )
-  noteClaim(claim)
-  return stored
 }
 
-async function store(first: Claim, storing: Storing): Promise<FileAt> {
-  // Most claims are for a new key, at which nothing can be.
-  const found = first.is === 'mine' && !first.mayExist ? first : await follow(first, storing)
-  if (!('is' in found)) return found
-  if (isGone(storing)) {
-    storing.delivery.release(found.name)
-    throw storing.delivery.signal.reason
-  }
-  return put(found, storing)
-}
-
-/** Whether the client has gone before anything was sent. Once a part of the file is sent, its copies are sent, too. */
-function isGone({ delivery, planned, wanted }: Storing): boolean {
-  return delivery.signal.aborted && wanted === planned.wanted[0]
-}
+/** Whether the client has gone before anything was sent. */
+const isGone = ({ delivery, role }: Storing) => delivery.signal.aborted && role === 'destination'
 
 /** Follows a claim until it leads to a stored object, or to a key that the file can be sent to. */
-async function follow(first: Claim, storing: Storing): Promise<FileAt | MyClaim> {
-  const { destination, planned, wanted, delivery, deps, limit, noteClaim } = storing
-  let mayReuse = wanted.dedupe
-  const claimAgain = async () => {
-    const here = { ...wanted, dedupe: mayReuse }
-    return noteClaim(await claimMore(deps.database, delivery.claimant, here))
+async function follow(storing: Storing): Promise<FileAt | Mine> {
+  const { destination, wanted, role, delivery, limit } = storing
+  const { claimant, deps } = delivery
+  const claimAgain = () => claimMore(deps.database, claimant, wanted)
+  const ask = async () => {
+    if (isGone(storing)) throw delivery.signal.reason
+    const next = await claimAgain()
+    return next.is === 'wait' ? undefined : next
   }
-  for (let claim = first; ; ) {
+  for (let claim = storing.claim; ; ) {
     if (claim.is === 'conflict') throw conflict(destination, claim.key)
-    if (claim.is === 'twin') {
-      const twin = await delivery.sent.get(claim.name)?.catch(() => undefined)
-      if (twin) return { ...twin, index: planned.index, origin: planned.origin }
-      // The other file could not be stored. One of those that are equal to it tries again.
-      delivery.claimant.claimed.delete(claim.name)
-      claim = await claimAgain()
-    } else if (claim.is === 'wait') {
-      const ask = async () => {
-        if (isGone(storing)) throw delivery.signal.reason
-        const next = await claimAgain()
-        return next.is === 'wait' ? undefined : next
-      }
-      claim = await poll(ask, limit.signal)
-    } else if (claim.is === 'same') {
-      const { name, key, url, deleteUrl } = claim
+    if (claim.is === 'wait') claim = await poll(ask, limit.signal)
+    else if (claim.is === 'same') {
+      const same = claim
       // If the destination can't be asked now, for example because its credentials may only write, the database counts. If it can
       // never be asked, the file is stored again.
       const isThere =
-        destination.target.exists && (await look(key, storing).catch(() => !limit.signal.aborted))
-      if (isThere) {
-        const link = await keptUrlAgain(destination, { key, url }, limit.signal)
-        return toFile(storing, key, link, deleteUrl)
-      }
-      // It has vanished. A file that reused it gets a key of its own.
-      const reuses = mayReuse
-      mayReuse = false
-      claim = await deps.database.tx(async db => {
-        if (reuses) return claimObject(db, delivery.claimant, { ...wanted, dedupe: false })
-        const isMine = await retake(db, delivery.claimant, name, wanted)
-        return isMine ? { is: 'mine', name, key, mayExist: false } : { is: 'wait' }
-      })
-      noteClaim(claim)
-    } else if (await isFree(claim, storing)) return claim
-    else claim = await claimAgain()
+        destination.target.exists && (await look(same.key, storing).catch(() => !limit.signal.aborted))
+      if (isThere)
+        return toFile(storing, same.key, await keptUrlAgain(destination, same, limit.signal), same.deleteUrl)
+      claim = await deps.database.tx(db => retake(db, claimant, same, wanted)) // it has vanished
+    } else {
+      if (role !== 'destination') delivery.open.add(claim.name)
+      if (await isFree(claim, storing)) return claim
+      claim = await claimAgain()
+    }
   }
 }
 
-type MyClaim = Extract<Claim, { is: 'mine' }>
-
 /** Whether a claimed key can be used: nothing that the server did not store is there, or it is replaced. */
-async function isFree({ name, key, mayExist }: MyClaim, storing: Storing): Promise<boolean> {
-  const { destination, wanted, delivery, deps } = storing
-  const { database } = deps
-  const { claimant } = delivery
+async function isFree({ name, key, mayExist }: Mine, storing: Storing): Promise<boolean> {
+  const { destination, wanted, delivery } = storing
+  const { claimant, deps, open } = delivery
   if (!mayExist || !destination.target.exists) return true
   try {
     const isThere = await look(key, storing)
-    if (!isThere) await database.tx(db => noteAbsent(db, claimant, name))
-    else if (wanted.onConflict === 'replace' && key === wanted.key)
-      await database.tx(db => noteReplaced(db, claimant, name))
-    else {
-      await database.tx(db => noteForeign(db, claimant, name))
-      delivery.open.delete(name)
-      return false
-    }
-    return true
+    const isReplaced = wanted.onConflict === 'replace' && key === wanted.key
+    const found = isThere ? (isReplaced ? 'replaced' : 'foreign') : 'nothing'
+    await deps.database.tx(db => noteLook(db, claimant, name, found))
+    if (found === 'foreign') open.delete(name)
+    return found !== 'foreign'
   } catch (error) {
-    delivery.release(name)
+    release(delivery, name)
     throw error
   }
 }
@@ -185,31 +150,30 @@ async function look(key: string, { destination, limit: { signal } }: Storing): P
 }
 
 /** Sends an object, and retries transient failures until the time limit. */
-async function put({ name, key }: MyClaim, storing: Storing): Promise<FileAt> {
-  const { destination, delivery, deps, limit } = storing
-  const { payload } = storing.planned
-  const object = toObject(payload, key)
+async function put({ name, key }: Mine, storing: Storing): Promise<FileAt> {
+  const { destination, role, delivery, limit } = storing
+  const { deps, upload } = delivery
+  const { payload } = storing.file
   delivery.open.add(name)
   const toFileAt = (stored: Stored) =>
     toFile(storing, key, keptUrl(destination, key, stored), stored.deleteUrl)
   let putting: Promise<Stored> | undefined
   try {
-    const sending = sendObject(destination, object, deps.limits.retries, limit, one => {
-      putting = one
-    })
-    return toFileAt(await sending)
+    const onPut = (one: Promise<Stored>) => (putting = one)
+    return toFileAt(await sendObject(destination, toObject(payload, key), deps.limits.retries, limit, onPut))
   } catch (error) {
     const abandoned = limit.signal.aborted ? putting : undefined
     if (!abandoned && !mayHaveArrived(error)) {
-      delivery.release(name)
+      release(delivery, name)
       throw error
     }
     // An abandoned transfer still reads the payload.
     const dispose = payload.hold()
-    delivery.later(async () => {
+    later(delivery, async () => {
       try {
         const stored = await abandoned?.catch(() => undefined)
-        if (stored) await finishLate(deps.database, delivery.upload, toFileAt(stored), delivery.quotas)
+        const quotas = role === 'mirror' ? [] : delivery.quotas
+        if (stored) await finishLate(deps.database, upload, toFileAt(stored), quotas)
         else await settleUnknown(destination, name, key, deps)
       } finally {
         dispose()
@@ -220,7 +184,7 @@ async function put({ name, key }: MyClaim, storing: Storing): Promise<FileAt> {
 }
 
 function toFile(
-  { planned: { index, origin, payload }, wanted: { destination, location, expiresAt } }: Storing,
+  { file: { index, origin, payload }, wanted: { destination, location, expiresAt } }: Storing,
   key: string,
   url: string,
   deleteUrl: string | undefined,
@@ -240,7 +204,7 @@ function conflict(destination: Destination, key: string): ConflictError {
   )
 }
 
-function timedOut(destination: Destination, key: string, timeoutMs: number): UploadError {
+function timedOut({ destination, wanted: { key } }: Part, timeoutMs: number): UploadError {
   const [id, time] = [idOf(destination), `within ${timeoutMs / 1000} s`]
   const { outgoing } = destination
   const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')

@@ -11,7 +11,7 @@ import { sql } from '../../src/store/sql.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { idPrefix, newUploadId } from '../../src/store/upload-id.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
-import { finish } from '../../src/store/uploads.ts'
+import { type Begun, finish } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { makeDirectory } from './directory.ts'
 import { missing } from './needs.ts'
@@ -125,6 +125,10 @@ export function newUpload(change: Partial<NewUpload> = {}): NewUpload {
     ...change,
   }
 }
+
+/** The claims of files that are not refused, in order. */
+export const claimsOf = (files: Extract<Begun, { is: 'begun' }>['files']) =>
+  files.flatMap(one => ('objects' in one ? one.objects.map(({ claim }) => claim) : []))
 
 export function newFile(change: Partial<StoredFile> = {}): StoredFile {
   return {

@@ -277,7 +277,8 @@ it('attack: clients name a file by its path and leave while it is opened, until 
   for (let index = 0; index < 20; index++) {
     const leaving = createCanceller()
     const input: Input = { kind: 'path', origin: path, path }
-    const obtained = obtain(input, caller, createPayloads(), spool, settings, leaving.signal)
+    const from = { payloads: createPayloads(), sources: settings }
+    const obtained = obtain(input, { caller, signal: leaving.signal }, spool, from)
     leaving.abort(new Error('left'))
     await expect(obtained).rejects.toThrow('left')
     expect(openFiles()).not.toContain(path)

@@ -1,16 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dropOwner } from '../../src/flow/owner.ts'
-import {
-  type Claim,
-  type Claimant,
-  claim,
-  noteAbsent,
-  noteForeign,
-  noteReplaced,
-  retake,
-  type Wanted,
-} from '../../src/store/claims.ts'
+import { type Claim, type Claimant, noteLook, retake, type Wanted } from '../../src/store/claims.ts'
 import type { Copy, QuotaRule, StoredFile } from '../../src/store/contract.ts'
 import type { Database } from '../../src/store/database.ts'
 import { objectName, settleOpen, takeOpen } from '../../src/store/objects.ts'
@@ -214,10 +205,9 @@ async function beginRun(world: World, process: Process, asked: Request): Promise
     return
   }
   if (before) expect(mayRepeat(before, world), 'a key has one outcome').toBe(true)
-  const parts = files.flatMap((file, n) => {
-    const one = begun.files[n]!
-    if (!('claims' in one)) return []
-    return file.wanted.map((wanted, m): Part => ({ index: n, wanted, claim: one.claims[m]!, state: 'open' }))
+  const parts = begun.files.flatMap((one, n) => {
+    if (!('objects' in one)) return []
+    return one.objects.map(({ wanted, claim }): Part => ({ index: n, wanted, claim, state: 'open' }))
   })
   const run: Run = {
     ...{ upload, request, process, claimant, parts, open: new Set(), looked: new Set(), late: [] },
@@ -250,34 +240,17 @@ async function deliverNext(world: World, run: Run, put: Put): Promise<void> {
   const store = (key: string, url: string) => Object.assign(part, { state: 'stored', key, url })
   if (current.is === 'conflict') part.state = 'failed'
   else if (current.is === 'wait') claimTo(await claimMore(database, claimant, wanted))
-  else if (current.is === 'twin') {
-    const twin = run.parts.find(
-      one => one !== part && one.claim.is === 'mine' && one.claim.name === current.name,
-    )
-    if (twin?.state === 'stored') store(twin.key!, twin.url!)
-    else {
-      claimant.claimed.delete(current.name)
-      claimTo(await claimMore(database, claimant, wanted))
-    }
-  } else if (current.is === 'same') {
-    const { key, name, url } = current
+  else if (current.is === 'same') {
+    const { key, url } = current
     if (world.there.has(wanted.location + key)) store(key, url)
-    else
-      claimTo(
-        await database.tx(async db => {
-          const isMine = key === wanted.key && (await retake(db, claimant, name, wanted))
-          if (isMine) return { is: 'mine', name, key, mayExist: false }
-          return claim(db, claimant, { ...wanted, dedupe: false })
-        }),
-      )
+    else claimTo(await database.tx(db => retake(db, claimant, current, wanted)))
   } else if (current.mayExist && !run.looked.has(current.name)) {
     run.looked.add(current.name)
-    if (!world.there.has(wanted.location + current.key))
-      await database.tx(db => noteAbsent(db, claimant, current.name))
-    else if (wanted.onConflict === 'replace' && current.key === wanted.key)
-      await database.tx(db => noteReplaced(db, claimant, current.name))
-    else {
-      await database.tx(db => noteForeign(db, claimant, current.name))
+    const isReplaced = wanted.onConflict === 'replace' && current.key === wanted.key
+    const isThere = world.there.has(wanted.location + current.key)
+    const found = isThere ? (isReplaced ? 'replaced' : 'foreign') : 'nothing'
+    await database.tx(db => noteLook(db, claimant, current.name, found))
+    if (found === 'foreign') {
       run.open.delete(current.name)
       claimTo(await claimMore(database, claimant, wanted))
     }
@@ -311,13 +284,17 @@ async function finishRun(world: World, run: Run): Promise<void> {
     })
   // A copy of a file that its destination refused is in nobody's history.
   const isOf = (part: Part) => files.some(({ index }) => index === part.index)
-  const stored = parts.filter(part => part.state === 'stored' && isOf(part))
-  const held = new Set(stored.map(({ wanted, key = '' }) => objectName(wanted.location, key)))
   const failed = request.specs.flatMap((_, index) =>
     files.some(file => file.index === index) ? [] : [{ index, code: 'destination_failed', message: 'no' }],
   )
-  const left = [...run.open].filter(name => !held.has(name))
-  const end = { state: failed.length > 0 ? 'failed' : 'done', files, failed, left } as const
+  const { claimed } = run.claimant
+  const end = {
+    state: failed.length > 0 ? 'failed' : 'done',
+    files,
+    failed,
+    claimed,
+    open: run.open,
+  } as const
   const finished = await finish(process.database, run.upload, end)
   run.hasEnded = true
   run.claimant.id = process.owner.id

@@ -43,7 +43,7 @@ it('uploads, visitors, the sweeper and removals go through no table, however man
   const among = [AT.destination]
   const now = Date.now()
   const upload = newUpload({ owner })
-  const claimant = { id: upload.id, claimed: new Set<string>(), takesOver: 'x' }
+  const claimant = { id: upload.id, claimed: new Set<string>() }
   const wanted = { ...AT, key: 'a.png', sha256: HASH, isContentKey: false, expiresAt: 10 }
   const [rename, dedupe] = [
     { ...wanted, onConflict: 'rename', dedupe: false } as const,
@@ -66,12 +66,12 @@ it('uploads, visitors, the sweeper and removals go through no table, however man
           quotas: [QUOTA],
         }),
     ],
+    ['the same object', () => claimMore(database, claimant, { ...rename, sha256: 'b' })],
+    ['its fallback', () => claimMore(database, claimant, dedupe)],
     [
-      'the same object',
-      () => claimMore(database, { ...claimant, takesOver: undefined }, { ...rename, sha256: 'b' }),
+      'its end',
+      () => finish(database, upload, { state: 'stored', files: [file], failed: [], open: new Set(['x']) }),
     ],
-    ['its fallback', () => claimMore(database, { ...claimant, takesOver: 'x' }, dedupe)],
-    ['its end', () => finish(database, upload, { state: 'stored', files: [file], failed: [], left: ['x'] })],
     ['a late file', () => finishLate(database, upload, { ...file, destination: AT.destination }, [QUOTA])],
     ['a repeated request', () => database.read(db => earlierRequest(db, request, now))],
     ['its repetition', () => begin(database, newUpload({ owner }), claimant, [], { request })],

@@ -32,11 +32,9 @@ export interface SourceSettings {
  */
 export async function obtain(
   input: Input,
-  caller: Caller,
-  payloads: Payloads,
+  { caller, signal }: { readonly caller: Caller; readonly signal: AbortSignal },
   spool: Spool,
-  settings: SourceSettings,
-  signal: AbortSignal,
+  { payloads, sources: settings }: { readonly payloads: Payloads; readonly sources: SourceSettings },
 ): Promise<Payload> {
   if (input.kind === 'form') {
     if (!caller.sources.has('form')) throw notAdmitted('form', caller)

@@ -8,6 +8,7 @@ import { begin, finish, type PlannedFile } from '../../../src/store/uploads.ts'
 import { eventually } from '../../helpers/eventually.ts'
 import {
   addEntry,
+  claimsOf,
   closed,
   kill,
   newDatabase,
@@ -94,7 +95,7 @@ it('two servers begin requests of the same files in opposite orders, and each fi
   const send = async (server: Database, names: readonly string[]) => {
     const upload = newUpload({ owner })
     const begun = await begin(server, upload, { id: upload.id, claimed: new Set() }, names.map(planned), {})
-    const claims = 'files' in begun ? begun.files.flatMap(one => ('claims' in one ? one.claims : [])) : []
+    const claims = 'files' in begun ? claimsOf(begun.files) : []
     const mine = claims.flatMap(one => (one.is === 'mine' ? [one.key] : []))
     const files = mine.map((key, index) => newFile({ index, key, sha256: key }))
     await finish(server, upload, { state: 'done', files, failed: [] })
