@@ -2,7 +2,7 @@ import { COMMANDS } from '../build/cli/commands.js'
 import { showFlag, spell } from '../build/cli/define.js'
 
 /** Markdown takes `<type>` for a tag. */
-const inTable = text => text.replaceAll(/<(?=\w)/g, '&lt;').replaceAll('|', '\\|')
+const asText = text => text.replaceAll(/<(?=\w)/g, '&lt;')
 
 const code = text => `\`${text}\``
 const anchorOf = path => `#${path.replaceAll(' ', '-')}`
@@ -12,18 +12,15 @@ const ALL = COMMANDS.flatMap(one => [
   ...(one.commands ?? []).map(below => [`${one.name} ${below.name}`, below]),
 ])
 
-/** The row that most commands have. It is shown once. */
+/** The option that most commands have. It is shown once. */
 const CONFIG = flagRow('config', COMMANDS.find(({ name }) => name === 'serve').flags)
 
-/** A section for each command with a table of its options, for docs/reference/cli.md. A row that an earlier command has is only named. */
+/** A section for each command with a list of its options, for docs/reference/cli.md. An option that an earlier command has is only named. */
 export function describeCommands() {
   const shown = new Map()
   const without = ALL.filter(([, { load, flags = {} }]) => load && !('config' in flags))
   const all = `Every command but ${without.map(([path]) => code(path)).join(', ')} has this option:`
-  return [
-    `${all}\n\n| Option | Meaning |\n|---|---|\n${CONFIG}`,
-    ...ALL.map(([path, command]) => describe(path, command, shown)),
-  ].join('\n\n')
+  return [all, CONFIG, ...ALL.map(([path, command]) => describe(path, command, shown))].join('\n\n')
 }
 
 function describe(
@@ -44,9 +41,9 @@ function describe(
     `### \`${path}\``,
     sentence(about) + also,
     ...(commands.length > 0 ? [`Commands: ${below.join(', ')}.`] : []),
-    ...table(arg, own),
+    ...list(arg, own),
     ...(others.length > 0 ? [asFor(others)] : []),
-    ...(notes ? [inTable(notes.replaceAll('\n', ' '))] : []),
+    ...(notes ? [asText(notes.replaceAll('\n', ' '))] : []),
     ...(codes.length > 0 ? [`Exit codes: ${codes.join(', ')}.`] : []),
     ...block(examples.filter(([line]) => shows(line, path)).slice(0, 2)),
   ].join('\n\n')
@@ -55,15 +52,16 @@ function describe(
 /** Whether an example shows more than the name of the command and the option of all of them. */
 const shows = (line, path) => !new RegExp(`^upload-server ${path}(?: --config \\S+| --json)?$`).test(line)
 
-function table(arg, own) {
-  const rows = arg ? [row(arg.spelling, arg.about, arg.choices)] : []
-  let group
-  for (const { flag, text } of own) {
-    if (flag.group !== group) rows.push(`| **${flag.group}** | |`)
-    group = flag.group
-    rows.push(text)
-  }
-  return rows.length > 0 ? [['| Option | Meaning |', '|---|---|', ...rows].join('\n')] : []
+/** A list for each group. The argument is the first item, or a list of its own above groups. */
+function list(arg, own) {
+  const first = arg ? [row(arg.spelling, arg.about, arg.choices)] : []
+  const rowsOf = group => own.filter(({ flag }) => flag.group === group).map(({ text }) => text)
+  const named = [...new Set(own.map(({ flag }) => flag.group))].filter(group => group !== undefined)
+  const lists = [
+    [...first, ...rowsOf(undefined)],
+    ...named.map(group => [`**${group}**\n`, ...rowsOf(group)]),
+  ]
+  return lists.filter(rows => rows.length > 0).map(rows => rows.join('\n'))
 }
 
 function asFor(others) {
@@ -87,7 +85,7 @@ function flagRow(name, flags) {
 
 function row(spelling, about, choices) {
   const among = choices ? `: ${choices.map(code).join(', ')}` : ''
-  return `| ${code(spelling)} | ${inTable(about.replace(/$| \(default/, text => among + text))} |`
+  return `- ${code(spelling)}: ${asText(about.replace(/$| \(default/, text => among + text))}`
 }
 
 function block(examples) {

@@ -58,8 +58,7 @@ export const compareFlags = {
     isForAllFiles: true,
   },
   updateBaseline: {
-    about:
-      'when to store the images as the baseline: auto (default: in jobs of the default branch), always or never',
+    about: 'when to store the images as the baseline (default: auto, in jobs of the default branch)',
     value: { shown: 'when', choices: ['auto', 'always', 'never'] },
     needs: 'baseline',
     isForAllFiles: true,
