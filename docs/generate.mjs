@@ -165,7 +165,7 @@ function settings() {
 function checkOf({ type, about }) {
   const command = `\`upload-server check ${type}/${Object.keys(examplesOf(type))[0]}\``
   const rest = abilities.get(type).remove === 'no' ? ', which stays there' : ''
-  return `${command} stores a test image${rest}. Tested against: ${about.testedAgainst}.`
+  return `${command} stores a test image${rest}. Tested against: ${about.testedAgainst ?? 'a mock of the documented API'}.`
 }
 
 function optionsOf({ type, config, about }) {

@@ -7,7 +7,6 @@ export const catbox = formHost({
   about: {
     family: 'host',
     what: 'Catbox',
-    testedAgainst: 'a mock of the documented API',
     choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
   },
   options: {

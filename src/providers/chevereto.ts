@@ -9,14 +9,7 @@ export const chevereto = formHost({
   about: {
     family: 'host',
     what: 'Chevereto',
-    testedAgainst: 'a mock of the documented API',
-    choices: [
-      {
-        label: 'Chevereto, freeimage.host',
-        asks: ['url', 'apiKey'],
-        where: 'Settings → API.',
-      },
-    ],
+    choices: [{ label: 'Chevereto, freeimage.host', asks: ['url', 'apiKey'], where: 'Settings → API.' }],
   },
   options: {
     url: webUrl().describe('URL of the site without /api. "https://freeimage.host" also works.'),

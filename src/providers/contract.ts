@@ -52,8 +52,8 @@ export interface About {
   readonly family: (typeof FAMILIES)[number]
   /** What the provider is, as a phrase in Markdown. */
   readonly what: string
-  /** What its tests run against, as a phrase in Markdown. */
-  readonly testedAgainst: string
+  /** What its tests run against, as a phrase in Markdown. Default: a mock of the documented API. */
+  readonly testedAgainst?: string
   /** True if its targets have `sign`, or the name of the option that `sign` needs. Default: no `sign`. */
   readonly signs?: true | string
   /** At least one. */

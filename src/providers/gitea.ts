@@ -10,7 +10,6 @@ export const gitea = gitHost({
   about: {
     family: 'repository',
     what: 'a repository on Gitea, Forgejo, Codeberg',
-    testedAgainst: 'a mock of the documented API',
     choices: [
       {
         label: 'Gitea, Forgejo, Codeberg',

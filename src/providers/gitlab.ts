@@ -10,7 +10,6 @@ export const gitlab = gitHost({
   about: {
     family: 'repository',
     what: 'a repository on GitLab',
-    testedAgainst: 'a mock of the documented API',
     choices: [
       {
         label: 'GitLab',

@@ -8,7 +8,6 @@ export const imgbb = formHost({
   about: {
     family: 'host',
     what: 'ImgBB',
-    testedAgainst: 'a mock of the documented API',
     choices: [{ label: 'ImgBB', asks: ['apiKey'], where: 'api.imgbb.com.' }],
   },
   options: {

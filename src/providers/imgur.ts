@@ -8,7 +8,6 @@ export const imgur = formHost({
   about: {
     family: 'host',
     what: 'Imgur',
-    testedAgainst: 'a mock of the documented API',
     choices: [{ label: 'Imgur', asks: ['clientId'], where: 'Settings → Applications.' }],
   },
   options: {

@@ -12,13 +12,7 @@ export const lsky = formHost({
   about: {
     family: 'host',
     what: 'Lsky Pro 1.x and 2.x',
-    testedAgainst: 'a mock of the documented API',
-    choices: [
-      {
-        label: 'Lsky Pro · 兰空图床',
-        asks: ['url', 'version', 'token?'],
-      },
-    ],
+    choices: [{ label: 'Lsky Pro · 兰空图床', asks: ['url', 'version', 'token?'] }],
   },
   options: {
     url: webUrl().describe('URL of the site, without /api.'),

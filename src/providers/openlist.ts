@@ -49,7 +49,6 @@ export const openlist = defineProvider({
   about: {
     family: 'server',
     what: 'OpenList and AList, with signed links',
-    testedAgainst: 'a mock of the documented API',
     choices: [
       {
         label: 'OpenList, AList',

@@ -9,12 +9,7 @@ export const piclist = formHost({
     family: 'other',
     what: 'another upload-server, PicGo or PicList',
     testedAgainst: 'this server and PicGo 3.1.0',
-    choices: [
-      {
-        label: 'Another upload-server, PicGo or PicList',
-        asks: ['url', 'serverKey?'],
-      },
-    ],
+    choices: [{ label: 'Another upload-server, PicGo or PicList', asks: ['url', 'serverKey?'] }],
   },
   options: {
     url: webUrl().default('http://127.0.0.1:36677').describe('URL of the other server, without /upload.'),

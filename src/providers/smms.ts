@@ -8,14 +8,7 @@ export const smms = formHost({
   about: {
     family: 'host',
     what: 'S.EE and the former SM.MS',
-    testedAgainst: 'a mock of the documented API',
-    choices: [
-      {
-        label: 'S.EE, formerly SM.MS',
-        asks: ['token'],
-        where: 'the dashboard, Developers.',
-      },
-    ],
+    choices: [{ label: 'S.EE, formerly SM.MS', asks: ['token'], where: 'the dashboard, Developers.' }],
   },
   options: {
     token: secret().describe('API key of the account. At S.EE: dashboard, Developers.'),

@@ -7,7 +7,6 @@ export default ({ formHost, joinUrl, secret, urlPrefix }) =>
     about: {
       family: 'host',
       what: 'a shelf',
-      testedAgainst: 'shelf-server.js',
       choices: [{ label: 'Shelf', asks: ['url', 'token'] }],
     },
     options: {

@@ -64,13 +64,7 @@ export const command = defineProvider({
     family: 'other',
     what: 'any program, such as rclone (about 70 services), scp or a script',
     testedAgainst: 'rclone, scp and shell scripts',
-    choices: [
-      {
-        label: 'Your own program',
-        hint: 'rclone, scp, a script',
-        asks: ['command', 'url?'],
-      },
-    ],
+    choices: [{ label: 'Your own program', hint: 'rclone, scp, a script', asks: ['command', 'url?'] }],
   },
   config,
   validate: ({ command, remove, exists, url }) => findCommandFault({ command, remove, exists }, url),
