@@ -125,7 +125,7 @@ const OTHER_SERVICE = ['not the expected service', 'Check the URL, and any proxy
 
 /** The problem of a response that is not a success. */
 export class HttpRefusal extends Problem {
-  readonly reply: HttpReply
+  readonly #reply: HttpReply
 
   constructor(reply: HttpReply, refusal: Refusal, { host }: URL) {
     const { status, headers } = reply
@@ -142,6 +142,11 @@ export class HttpRefusal extends Problem {
       retryable,
       ...(retryAfterS !== undefined && { retryAfterS }),
     })
-    this.reply = reply
+    this.#reply = reply
+  }
+
+  /** Not a property of the object, because the log has those of every error, and a response may repeat credentials. */
+  get reply(): HttpReply {
+    return this.#reply
   }
 }
