@@ -99,13 +99,17 @@ function matrix() {
   ].join('\n')
 }
 
-/** The example destinations of a provider's page, by their names. */
+/** The example destinations of a provider's page, by their names. A new page has one with the options that `init` asks for. */
 function examplesOf(type) {
   const page = `docs/destinations/${type}.md`
-  const [, json] =
-    (existsSync(page) &&
-      /^## Configuration[\s\S]*?^```json\n([\s\S]*?)^```/m.exec(readFileSync(page, 'utf8'))) ||
-    []
+  if (!existsSync(page)) {
+    const { about } = providers.find(one => one.type === type)
+    const asked = about.choices[0].asks.filter(option => !option.endsWith('?'))
+    const sample = option =>
+      /url$/i.test(option) ? 'https://img.example.com' : `$\{${type}_${option}}`.toUpperCase()
+    return { blog: Object.fromEntries(asked.map(option => [option, sample(option)])) }
+  }
+  const [, json] = /^## Configuration[\s\S]*?^```json\n([\s\S]*?)^```/m.exec(readFileSync(page, 'utf8')) ?? []
   return json === undefined ? {} : JSON.parse(json).providers[type]
 }
 
@@ -261,10 +265,11 @@ function meaningOf({ description = '' }) {
     .replaceAll('|', '\\|')
 }
 
-/** The skeleton of every page; its author adds what the destination is, its credentials, an example and its limits. */
+/** The skeleton of every page; its author adds what the destination is, its credentials and its limits. */
 function newPage(type) {
+  const example = JSON.stringify({ providers: { [type]: examplesOf(type) } }, null, 2)
   const part = '<!-- generated: options -->\n<!-- /generated -->'
-  return `# \`${type}\`\n\n## Configuration\n\n\`\`\`json\n{ "providers": { "${type}": { "blog": {} } } }\n\`\`\`\n\n## Options\n\n${part}\n`
+  return `# \`${type}\`\n\n## Configuration\n\n\`\`\`json\n${example}\n\`\`\`\n\n## Options\n\n${part}\n`
 }
 
 function fill(path, text) {
