@@ -1,3 +1,4 @@
+import type { Refusal } from '../../http/client.ts'
 import { chooseDigest, type DigestChallenge, parseChallenges } from './digest.ts'
 
 export interface WebDavCredentials {
@@ -6,8 +7,8 @@ export interface WebDavCredentials {
   readonly authType: 'basic' | 'digest'
 }
 
-/** Why the server rejects a request, and what to do. */
-export type Reason = readonly [why: string, advice?: string]
+/** A refusal whose reason the server need not repeat. */
+export const because = (meaning: string, advice?: string): Refusal => ({ meaning, reason: '', advice })
 
 /** Authentication of requests: none, Basic or Digest. */
 export interface WebDavLogin {
@@ -23,7 +24,7 @@ export interface WebDavLogin {
    */
   handleChallenges(challenges: string, sent: string | undefined): boolean
   /** Returns the reason and the advice for a login that was finally rejected. */
-  explain(challenges: string): Reason
+  explain(challenges: string): Refusal
 }
 
 export function createLogin(credentials: WebDavCredentials | undefined): WebDavLogin {
@@ -47,12 +48,12 @@ export function createLogin(credentials: WebDavCredentials | undefined): WebDavL
       return sent === undefined || next.isStale || isOld
     },
     explain(challenges) {
-      if (authType === undefined) return ['it requires a login', 'Set "username" and "password".']
+      if (authType === undefined) return because('it requires a login', 'Set "username" and "password".')
       const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
       const other = authType === 'basic' ? 'digest' : 'basic'
       return offered.includes(other) && !offered.includes(authType)
-        ? ['it requires another authentication scheme', `Set "authType" to "${other}".`]
-        : ['it rejected the login', 'Check "username" and "password".']
+        ? because('it requires another authentication scheme', `Set "authType" to "${other}".`)
+        : because('it rejected the login', 'Check "username" and "password".')
     },
   }
 }

@@ -56,7 +56,7 @@ it.each([
   const refuse = (request: Recorded) => (request.method === 'MOVE' ? { status } : answer(request))
   const { target } = await openRecipe('nextcloud', refuse)
   const error = await failureOf(target.put(objectOf('a.png', CONTENT), never()))
-  expect(error.message).toContain(`returned ${status} to MOVE: it cannot rename files, does not allow it`)
+  expect(error.message).toContain(`returned ${status} (it cannot rename files, does not allow it`)
   expect(error.message).toContain('Set "atomic" to false.')
   expect(error.retryable).toBe(retryable)
 })

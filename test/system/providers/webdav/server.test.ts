@@ -85,7 +85,7 @@ describe.each([
     const error = await failureOf(target.put(objectOf('large.bin', Buffer.alloc(32 * MIB)), never()))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toBe(
-      `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 to PUT: it rejected the login. Check "username" and "password".`,
+      `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 (it rejected the login). Check "username" and "password".`,
     )
     await expect.poll(() => filesOf(server)).toEqual([])
   })
@@ -123,7 +123,7 @@ describe('what only one of them does', () => {
     expect(lock.status).toBe(200)
     const error = await failureOf(put(target, 'a.txt', 'after'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(error.message).toContain('returned 423 to MOVE: the file is locked')
+    expect(error.message).toContain('returned 423 (the file is locked)')
     expect((await fetchPublic({ url })).toString()).toBe('before')
     await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
   })
@@ -137,7 +137,7 @@ describe('what only one of them does', () => {
     await put(target, 'a.bin', 'before')
     const error = await failureOf(put(target, 'a.bin', Buffer.alloc(2 * MIB)))
     expect(error).toMatchObject({ code: 'insufficient_storage', retryable: false })
-    expect(error.message).toMatch(/returned 507 to PUT: no space left\./)
+    expect(error.message).toMatch(/returned 507 \(no space left\)\./)
     await expect.poll(() => filesOf(server)).toEqual(['small/a.bin'])
     await put(target, 'b.bin', 'small')
   })
@@ -176,7 +176,7 @@ describe('what only one of them does', () => {
     const server = await startNginxDav({ methods: 'PUT DELETE MKCOL' })
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'a.txt'))
-    expect(error.message).toContain('returned 405 to MOVE: it cannot rename files')
+    expect(error.message).toContain('returned 405 (it cannot rename files')
     await expect.poll(() => filesOf(server)).toEqual([])
     await put(await open(server, { atomic: false }), 'a.txt')
     await expect.poll(() => filesOf(server)).toEqual(['a.txt'])
