@@ -5,8 +5,9 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
+import { responseCode } from '../shared/file-tree.ts'
 import { prepareTransfer } from './data-connection.ts'
-import { type Explain, replyCode } from './explain.ts'
+import type { Explain } from './explain.ts'
 import { brokenData, type FtpConnection } from './files.ts'
 
 /** Time limit for logging in, in milliseconds. */
@@ -96,7 +97,7 @@ async function logIn(
 ): Promise<void> {
   if (secure === 'explicit') {
     await client.useTLS(tls).catch(error => {
-      if (replyCode(error) === undefined) throw error
+      if (responseCode(error) === undefined) throw error
       throw new Problem('the server does not offer TLS', {
         advice: 'Ask its operator for FTPS. With "secure": "none", the password is sent in plain text.',
         cause: error,

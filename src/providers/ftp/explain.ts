@@ -2,6 +2,7 @@ import { systemCode } from '../../errors.ts'
 import { excerpt } from '../../http/excerpt.ts'
 import { connectionProblem } from '../../http/network.ts'
 import { Problem } from '../../problem.ts'
+import { responseCode } from '../shared/file-tree.ts'
 
 /** Explains an error. `isStoring` is true for a file with a temporary name. */
 export type Explain = (error: unknown, isStoring?: boolean) => unknown
@@ -31,7 +32,7 @@ const NO_RENAMING =
 export function createExplain(server: string, secret: string): Explain {
   return (error, isStoring = false) => {
     if (error instanceof Problem || !(error instanceof Error)) return error
-    const code = replyCode(error)
+    const code = responseCode(error)
     if (code === undefined)
       return connectionProblem(hide(error, secret), `${server} can't be reached, or closed the connection`, {
         certificate: 'Check "caFile".',
@@ -55,9 +56,4 @@ function hide(error: Error, secret: string): Error {
   return error.message.includes(secret)
     ? Object.assign(new Error(error.message.replaceAll(secret, '***'), { cause: error.cause }), error)
     : error
-}
-
-/** Returns the reply code with which a server rejected a command. Undefined for other errors. */
-export function replyCode(error: unknown): number | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : undefined
 }

@@ -4,10 +4,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { TLSSocket } from 'node:tls'
 import type { Client } from 'basic-ftp'
 import { readCopies } from '../../body.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
-import type { RemoteFiles } from '../shared/file-tree.ts'
+import { type RemoteFiles, responseCode } from '../shared/file-tree.ts'
 import { joinRemote, parentOf } from '../shared/remote-path.ts'
-import { type Explain, replyCode } from './explain.ts'
+import type { Explain } from './explain.ts'
 
 /** Reply code for files that don't exist, are forbidden or can't be replaced (RFC 959, section 4.2). */
 const UNAVAILABLE = 550
@@ -47,8 +48,8 @@ export function createFtpFiles({ client, home }: FtpConnection, explainStoring: 
         // Some have a text instead of a number for an empty file.
         return size === undefined ? 'unknown' : Number(size)
       } catch (error) {
-        if (replyCode(error) === UNAVAILABLE) return undefined
-        if (UNKNOWN_COMMAND.has(replyCode(error) ?? 0)) return 'unknown'
+        if (responseCode(error) === UNAVAILABLE) return undefined
+        if (UNKNOWN_COMMAND.has(responseCode(error) ?? 0)) return 'unknown'
         throw error
       }
     },
@@ -62,8 +63,7 @@ export function createFtpFiles({ client, home }: FtpConnection, explainStoring: 
     },
     rename: (from, to) => store(replaceFile(client, at(from), at(to))),
     remove: path => removeFile(client, at(path)),
-    isRefusal: error =>
-      [error, error instanceof Error && error.cause].some(one => replyCode(one) !== undefined),
+    isRefusal: error => responseCode(error instanceof Problem ? error.cause : error) !== undefined,
   }
 }
 
@@ -95,10 +95,10 @@ async function writeFile(
 
 /** Waits for the reason of a server that closed the data connection. It arrives over the control connection. */
 async function hearReason(client: Client, error: unknown): Promise<unknown> {
-  if (client.closed || replyCode(error) !== undefined) return undefined
+  if (client.closed || responseCode(error) !== undefined) return undefined
   const reply = client.ftp.handle(undefined, (received, task) => task.resolve(received))
   const reason: unknown = await Promise.race([reply, sleep(REASON_MS, undefined, { ref: false })])
-  return replyCode(reason) === undefined ? undefined : reason
+  return responseCode(reason) === undefined ? undefined : reason
 }
 
 /**
@@ -118,7 +118,7 @@ async function replaceFile(client: Client, from: string, to: string): Promise<vo
   try {
     await client.rename(from, to)
   } catch (error) {
-    if (replyCode(error) === undefined || !(await fileExists(client, to))) throw error
+    if (responseCode(error) === undefined || !(await fileExists(client, to))) throw error
     await client.remove(to)
     await client.rename(from, to)
   }
@@ -130,7 +130,7 @@ async function fileExists(client: Client, path: string): Promise<boolean> {
     await client.send(`SIZE ${path}`)
     return true
   } catch (error) {
-    const code = replyCode(error) ?? 0
+    const code = responseCode(error) ?? 0
     if (code === UNAVAILABLE) return false
     if (!UNKNOWN_COMMAND.has(code)) throw error
     const listed = await client.list(parentOf(path))
@@ -142,6 +142,6 @@ async function removeFile(client: Client, path: string): Promise<void> {
   try {
     await client.remove(path)
   } catch (error) {
-    if (replyCode(error) !== UNAVAILABLE || (await fileExists(client, path))) throw error
+    if (responseCode(error) !== UNAVAILABLE || (await fileExists(client, path))) throw error
   }
 }

@@ -66,17 +66,13 @@ function open(options: z.output<typeof config>, context: Context): Target {
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
   const directory = cleanFolder(options.directory)
   const explainStoring: Explain = error => explain(error, options.atomic)
-  const use: UseFiles = async (work, signal) => {
-    try {
-      return await pool.use(connection => work(createFtpFiles(connection, explainStoring)), signal)
-    } catch (error) {
-      throw signal.aborted ? signal.reason : explain(error)
-    }
-  }
+  const use: UseFiles = (work, signal) =>
+    pool.use(connection => work(createFtpFiles(connection, explainStoring)), signal)
   return {
     ...createFileTree(use, {
       directory,
       atomic: options.atomic,
+      explain,
       urlOf: key => joinUrl(options.urlPrefix, key),
       disconnect: pool.close,
     }),

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { onAbort } from '../../flow/cancellation.ts'
 import { createSlots } from '../../flow/slots.ts'
-import { replyCode } from './explain.ts'
+import { responseCode } from '../shared/file-tree.ts'
 import type { FtpConnection } from './files.ts'
 
 /** Idle timeout of a connection, in milliseconds. */
@@ -21,7 +21,8 @@ export interface Pool {
 export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>): Pool {
   const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
-  const idle = createIdle(end)
+  /** Idle connections with their timers. The one that was used last is the last one. */
+  const idle = new Map<FtpConnection, NodeJS.Timeout>()
   const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
   /** Number of connections that are logged in. */
   let count = 0
@@ -41,13 +42,28 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
       end(connection)
       return
     }
-    idle.keep(connection)
+    const endIdle = () => {
+      idle.delete(connection)
+      end(connection)
+    }
+    idle.set(connection, setTimeout(endIdle, IDLE_MS).unref())
     changes.emit('change')
+  }
+
+  /** Returns the idle connection that the server is least likely to have closed. */
+  function takeIdle(): FtpConnection | undefined {
+    for (const connection of [...idle.keys()].reverse()) {
+      clearTimeout(idle.get(connection))
+      idle.delete(connection)
+      if (!connection.client.closed) return connection
+      end(connection)
+    }
+    return undefined
   }
 
   async function take(signal: AbortSignal): Promise<FtpConnection> {
     for (;;) {
-      const connection = idle.take()
+      const connection = takeIdle()
       if (connection) return connection
       // The first connection is opened alone, so that a wrong password is not tried several times at once.
       if (count + opening < (count === 0 ? 1 : limit)) {
@@ -65,9 +81,8 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
       count++
       return connection
     } catch (error) {
-      const code = error instanceof Error ? replyCode(error.cause) : undefined
-      // Other connections are logged in with the same password, so it is correct.
-      if (count === 0 || !TOO_MANY.has(code ?? 0)) throw error
+      // If other connections are logged in with the same password, it is correct.
+      if (count === 0 || !TOO_MANY.has(responseCode(error instanceof Error && error.cause) ?? 0)) throw error
       limit = count
       return undefined
     } finally {
@@ -99,31 +114,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     },
     close() {
       closing.abort()
-      for (let connection = idle.take(); connection; connection = idle.take()) end(connection)
-    },
-  }
-}
-
-/** Keeps idle connections. @param end closes a connection that the server has closed, or whose idle timeout has passed */
-function createIdle(end: (connection: FtpConnection) => void) {
-  const idle: { connection: FtpConnection; timer: NodeJS.Timeout }[] = []
-  return {
-    keep(connection: FtpConnection): void {
-      const timer = setTimeout(() => {
-        const index = idle.findIndex(one => one.connection === connection)
-        idle.splice(index, 1)
-        end(connection)
-      }, IDLE_MS).unref()
-      idle.push({ connection, timer })
-    },
-    /** Returns the most recently used connection, because the server is least likely to have closed it. */
-    take(): FtpConnection | undefined {
-      for (let last = idle.pop(); last; last = idle.pop()) {
-        clearTimeout(last.timer)
-        if (!last.connection.client.closed) return last.connection
-        end(last.connection)
-      }
-      return undefined
+      for (let connection = takeIdle(); connection; connection = takeIdle()) end(connection)
     },
   }
 }

@@ -37,6 +37,8 @@ export interface FileTreeOptions {
   readonly atomic: boolean
   /** Returns the public URL of an object. */
   urlOf(key: string): string
+  /** Explains the errors of the server. Default: they are problems already. */
+  explain?(error: unknown): unknown
   /** Closes the connections, after the work in progress. */
   disconnect?(): void
 }
@@ -46,13 +48,9 @@ const MAX_FOLDERS = 10_000
 /** Time limit for removing temporary files, and for work to end when the destination is closed, in milliseconds. */
 const [TIDY_MS, CLOSE_MS] = [10_000, 3000]
 
-/**
- * Makes a target of a server with folders: it creates folders, verifies what was stored, and leaves no temporary file behind.
- *
- * @param use its errors are shown to clients
- */
+/** Makes a target of a server with folders: it creates folders, verifies what was stored, and leaves no temporary file behind. */
 export function createFileTree(use: UseFiles, options: FileTreeOptions): Target {
-  const { directory, atomic, urlOf, disconnect } = options
+  const { directory, atomic, urlOf, explain, disconnect } = options
   const known = new Set<string>()
   /** Temporary files of failed uploads that have not been removed. */
   const leftovers = new Set<string>()
@@ -127,21 +125,17 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   }
 
   async function tidy(): Promise<void> {
-    const paths = [...leftovers]
-    leftovers.clear()
     const signal = AbortSignal.timeout(TIDY_MS)
-    const left = new Set(paths)
     const removeAll = async (files: RemoteFiles) => {
-      for (const path of paths) {
+      for (const path of leftovers) {
         // If the server refuses it, a retry would not help.
         await files.remove(path, signal).catch(error => {
           if (!files.isRefusal(error)) throw error
         })
-        left.delete(path)
+        leftovers.delete(path)
       }
     }
     await use(removeAll, signal).catch(() => {})
-    for (const path of left) leftovers.add(path)
   }
 
   function keep(work: Promise<unknown>): void {
@@ -153,13 +147,18 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   async function run<T>(work: (files: RemoteFiles) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted()
     let isConnected = false
-    const connected = (files: RemoteFiles) => {
+    const connected = async (files: RemoteFiles) => {
       isConnected = true
+      signal.throwIfAborted()
       return work(files)
     }
-    const done = use(connected, signal).finally(() => {
-      if (isConnected && leftovers.size > 0) keep(tidy())
-    })
+    const done = use(connected, signal)
+      .catch((error: unknown) => {
+        throw explain?.(error) ?? error
+      })
+      .finally(() => {
+        if (isConnected && leftovers.size > 0) keep(tidy())
+      })
     keep(done)
     return orAborted(done, signal)
   }
@@ -204,6 +203,11 @@ const PROBE: UploadObject = {
 /** Object keys can't have it with a leading dot, because no segment of theirs starts with one. */
 function uniqueName(): string {
   return `upload-server-${randomBytes(8).toString('hex')}`
+}
+
+/** Returns the number with which a server of FTP or SFTP rejected a request. Undefined for other errors. */
+export function responseCode(error: unknown): number | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : undefined
 }
 
 /** The problem of a folder that has the name of a file, or the other way round. */
