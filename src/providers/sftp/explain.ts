@@ -49,12 +49,6 @@ export function noSpace(server: string, cause: unknown): Problem {
   return new Problem(`${server} is full`, { code: 'insufficient_storage', cause })
 }
 
-/** Returns the SFTP status code of an error, if it has one. */
-export function sftpStatusOf(error: unknown): number | undefined {
-  const { code } = detailsOf(error)
-  return typeof code === 'number' ? code : undefined
-}
-
 function detailsOf(error: unknown): { message: string; level?: unknown; code?: unknown } {
   return error instanceof Error ? { ...error, message: error.message } : { message: String(error) }
 }

@@ -1,8 +1,8 @@
 import type { Attributes } from 'ssh2'
 import { type Body, wrongSize } from '../../body.ts'
-import { inTheWay, type RemoteFiles } from '../shared/file-tree.ts'
+import { inTheWay, type RemoteFiles, responseCode } from '../shared/file-tree.ts'
 import { parentOf } from '../shared/remote-path.ts'
-import { noSpace, sftpStatusOf } from './explain.ts'
+import { noSpace } from './explain.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
@@ -50,7 +50,7 @@ export function createSftpFiles(
       } catch (error) {
         await close().catch(() => {})
         const isFull =
-          sftpStatusOf(error) === FAILURE && (await lacksRoom(session, parentOf(path), object.size))
+          responseCode(error) === FAILURE && (await lacksRoom(session, parentOf(path), object.size))
         throw isFull ? noSpace(server, error) : error
       }
     },
@@ -68,7 +68,7 @@ export function createSftpFiles(
     },
     rename: (from, to) => replaceFile(session, from, to),
     remove: path => removeFile(session, path),
-    isRefusal: error => sftpStatusOf(error) !== undefined,
+    isRefusal: error => responseCode(error) !== undefined,
   }
 }
 
@@ -100,7 +100,7 @@ async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   } catch (error) {
-    if (sftpStatusOf(error) !== UNSUPPORTED) throw error
+    if (responseCode(error) !== UNSUPPORTED) throw error
   }
 }
 
@@ -112,7 +112,7 @@ async function replaceFile(session: SftpSession, from: string, to: string): Prom
   } catch (error) {
     const found = await findFile(session, to).catch(() => undefined)
     if (found && isFolderMode(found)) throw inTheWay('folder', to)
-    if (sftpStatusOf(error) !== UNSUPPORTED) throw error
+    if (responseCode(error) !== UNSUPPORTED) throw error
   }
   const rename = () => session.call((sftp, done) => sftp.rename(from, to, done))
   try {
@@ -153,7 +153,7 @@ async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer
   } catch (error) {
-    if (sftpStatusOf(error) === NO_SUCH_FILE) return undefined
+    if (responseCode(error) === NO_SUCH_FILE) return undefined
     throw error
   }
 }

@@ -9,12 +9,13 @@ import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { cleanFolder, hostName, serverFolderOptions } from '../shared/remote-path.ts'
-import { connect, findTextFault } from './connect.ts'
+import { findKeyFault } from './authenticate.ts'
+import { connect } from './connect.ts'
 import { explainStatus } from './explain.ts'
 import { createSftpFiles } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
 import { picgo } from './picgo.ts'
-import { createConnection, type SftpSession } from './session.ts'
+import { createConnection } from './session.ts'
 
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
 
@@ -77,7 +78,7 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
     return 'Set "privateKey" or "privateKeyFile", not both.'
   if (passphrase !== undefined && !hasKey) return '"passphrase" needs "privateKey" or "privateKeyFile".'
   const text = privateKey ?? (privateKeyFile === undefined ? undefined : readIfThere(privateKeyFile))
-  const fault = text === undefined ? undefined : findTextFault(text)
+  const fault = text === undefined ? undefined : findKeyFault(text)
   const name = privateKey === undefined ? 'privateKeyFile' : 'privateKey'
   return fault === undefined ? undefined : `"${name}" is not a usable private key. ${fault}`
 }
@@ -106,23 +107,16 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
     directoryMode: options.directoryMode === undefined ? undefined : modeOf(options.directoryMode),
   }
   const use: UseFiles = async (work, signal) => {
-    let session: SftpSession | undefined
-    const stopListening = onAbort(signal, () => session?.closeIfUnresponsive())
-    try {
-      session = await connection.get()
-      signal.throwIfAborted()
-      return await work(createSftpFiles(session, settings))
-    } catch (error) {
-      throw signal.aborted ? signal.reason : explainStatus(error, server)
-    } finally {
-      stopListening()
-    }
+    const session = await connection.get()
+    const stopListening = onAbort(signal, () => session.closeIfUnresponsive())
+    return work(createSftpFiles(session, settings)).finally(stopListening)
   }
 
   return {
     ...createFileTree(use, {
       directory,
       atomic: options.atomic,
+      explain: error => explainStatus(error, server),
       urlOf: key => joinUrl(options.urlPrefix, key),
       disconnect: connection.close,
     }),

@@ -93,16 +93,12 @@ export function createSftpSession(
   }
 }
 
-/** One session for all puts of a destination, opened on demand, and again after it was lost. */
-export interface SftpConnection {
-  get(): Promise<SftpSession>
-  close(): void
-}
-
-/** @param open gets a function that it must call when its session can't be used any more */
-export function createConnection(
-  open: (onLost: () => void, signal: AbortSignal) => Promise<SftpSession>,
-): SftpConnection {
+/**
+ * One session for all puts of a destination, opened on demand, and again after it was lost.
+ *
+ * @param open gets a function that it must call when its session can't be used any more
+ */
+export function createConnection(open: (onLost: () => void, signal: AbortSignal) => Promise<SftpSession>) {
   const closing = new AbortController()
   let current: Promise<SftpSession> | undefined
   const forget = () => {
@@ -118,10 +114,7 @@ export function createConnection(
     },
     close() {
       closing.abort()
-      void current?.then(
-        session => session.end(),
-        () => {},
-      )
+      current?.then(session => session.end()).catch(() => {})
     },
   }
 }
