@@ -28,7 +28,21 @@ export function configIn(directory: string): unknown {
   }
 }
 
+/** What a secret may look like: encoded for a URL, a form or JSON, or in base64 alone or behind a user name. */
+function spellingsOf(secret: string): string[] {
+  const inBase64 = [0, 1, 2].map(shift =>
+    Buffer.from(' '.repeat(shift) + secret)
+      .toString('base64')
+      .slice(shift === 0 ? 0 : 4, -4),
+  )
+  return [
+    ...[secret, encodeURIComponent(secret), new URLSearchParams([['', secret]]).toString().slice(1)],
+    ...[JSON.stringify(secret).slice(1, -1), ...inBase64.filter(text => text.length >= SHORTEST)],
+  ]
+}
+
 /** That no secret is in the log of a server or in what a command prints. Each that a test starts ends with it. */
 export function expectNoSecret(log: string, ...settings: unknown[]): void {
-  for (const secret of secretsIn(settings)) expect(log, 'it has a secret').not.toContain(secret)
+  for (const spelling of secretsIn(settings).flatMap(spellingsOf))
+    expect(log, 'it has a secret').not.toContain(spelling)
 }
