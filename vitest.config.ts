@@ -8,9 +8,9 @@ const CHAOS = 'test/chaos/**/*.test.ts'
  * What needs a process of its own: it counts memory, measures turns of the event loop, or changes what can't be put back.
  * All other tests leave their process as they found it, so that it runs file after file and loads the program once.
  */
-const ALONE = ['test/providers/{kit,local}.test.ts', 'test/{limits,pictures/pictures,repository}.test.ts']
+const ALONE = ['test/providers/{kit,local}.test.ts', 'test/{pictures/pictures,repository}.test.ts']
 const SYSTEM_ALONE = [
-  'test/system/{pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
+  'test/system/{limits,pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
   'test/system/store/on-postgres.test.ts',
   // A browser or a display is started once for a file.
   'test/system/{browser,cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',

@@ -9,7 +9,6 @@ import { ask } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { formOf, post } from './helpers/form.ts'
 import { sendRaw } from './helpers/raw-request.ts'
-import { spawnServer } from './helpers/spawn-server.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 import { startStubBucket } from './helpers/stub-bucket.ts'
 
@@ -130,16 +129,11 @@ describe('a quota', () => {
   })
 
   it('is printed by "history quotas"', async () => {
-    const directory = await makeDirectory()
-    await writeFile(
-      join(directory, 'upload-server.json'),
-      JSON.stringify(config({ quota: { files: 5, per: '1d' } })),
-    )
-    const server = await spawnServer(['--port', '0'], { directory })
-    await send(await server.url, named(2))
-    const history = await spawnServer(['history', 'quotas'], { directory })
-    await history.exit
-    expect(history.lines.join('\n')).toMatch(/^\d{4}-\S+ 00:00:00 {2}1d {2}ci {2}2 files, 4 B$/)
+    const app = await startApp({ config: config({ quota: { files: 5, per: '1d' } }) })
+    await send(app.url, named(2))
+    const cli = { cwd: app.directory, env: { XDG_DATA_HOME: join(app.directory, 'data') } }
+    const { stdout } = await runCli(['history', 'quotas'], cli)
+    expect(stdout).toMatch(/^\d{4}-\S+ 00:00:00 {2}1d {2}ci {2}2 files, 4 B$/m)
   })
 })
 

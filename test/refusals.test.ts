@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ask } from './helpers/ask.ts'
 import { type RawRequest, sendRaw } from './helpers/raw-request.ts'
@@ -143,26 +141,6 @@ it('429: who is locked out, and whom the proxy names', async () => {
   const { status, line } = await refuse(app, { headers, body: 'x' })
   expect({ status, line }).toMatchObject({ status: 429, line: { caller: 'proxy: alice', address: CLIENT } })
   expect(line['wrongKey']).toBeUndefined()
-})
-
-it('503: while the server stops, after half of the time that it has for that', async () => {
-  const app = await startApp({ config: { ...config, limits: {}, shutdown: { grace: '6000ms' } } })
-  const { hostname, port } = new URL(app.url)
-  const [slow, late] = [connect(Number(port), hostname), connect(Number(port), hostname)]
-  for (const socket of [slow, late]) socket.on('error', () => {})
-  slow.write(`PUT /upload/a HTTP/1.1\r\nHost: localhost\r\n${server}\r\nContent-Length: 10\r\n\r\nx`)
-  await Promise.all([once(slow, 'connect'), once(late, 'connect')])
-  await sleep(300)
-  const stopped = app.server.stop()
-  await sleep(3500)
-  late.write(
-    `PUT /upload/a HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: ${CLIENT}\r\nContent-Length: 0\r\n\r\n`,
-  )
-  await expect
-    .poll(() => app.log.find(line => JSON.stringify(line['err'] ?? '').includes('shutting_down')))
-    .toMatchObject({ address: CLIENT, res: { status: 503 }, requestId: expect.any(String) })
-  for (const socket of [slow, late]) socket.destroy()
-  await stopped
 })
 
 it('attack: a client hangs up at once, so that its wrong keys have no address', async () => {

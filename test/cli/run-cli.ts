@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import { run } from '../../src/cli/main.ts'
 import { createTerminal, type TerminalHost } from '../../src/cli/terminal.ts'
+import { createCanceller } from '../../src/flow/cancellation.ts'
 import { configIn, expectNoSecret } from '../helpers/secrets.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 
@@ -44,8 +45,10 @@ export async function runCli(args: readonly string[], options: CliOptions): Prom
   }
   const code = await run(
     args,
-    createTerminal(host, () => new AbortController().signal),
+    createTerminal(host, () => createCanceller().signal),
   )
+  // A process that ends takes the handlers of its signals with it.
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.removeAllListeners(name)
   return checked({ code, ...out }, options)
 }
 

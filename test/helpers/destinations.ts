@@ -15,12 +15,13 @@ export function destinationsAt(origin: string, more: object = {}) {
 }
 export const TYPES = Object.keys(destinationsAt(''))
 
-/** A server that asks each of them once. */
+/** A server that asks each of them once, and waits for none of them when it stops. */
 export const startWith = (providers: object, destinationTimeoutMs = 10_000) =>
   startApp({
     config: {
       providers,
       default: 'http',
       limits: { retries: 0, destinationTimeout: `${destinationTimeoutMs}ms` },
+      shutdown: { grace: '0ms' },
     },
   })

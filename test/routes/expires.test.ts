@@ -1,16 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
-
-const SET_CLOCK = fileURLToPath(new URL('../fixtures/set-clock.mjs', import.meta.url))
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const local = (name: string, more: object = {}) => ({ [name]: { directory: name, serve: true, ...more } })
@@ -136,59 +127,6 @@ it('copies go with what they are copies of, whatever their own destination says'
   const { result } = await send('&expires=1s', 'main', formOf({ 'a.txt': 'one' }), copied)
   expect(result).toHaveLength(1)
   await expect.poll(copied.files).toEqual(['copy/b.txt', 'copy/c.txt', 'main/c.txt'])
-})
-
-/** As soon as a busy machine can store a file before. */
-const DUE_MS = 2000
-
-it('a clock that jumps ahead and back takes no file, and one that stays there does', async () => {
-  const directory = await makeDirectory()
-  const config = {
-    ...{ server: { port: 0 }, cleanup: { interval: '1000ms' }, keyTemplate: '{filename}{extname}' },
-    providers: { local: local('Default', { expiry: { default: 'never' } }) },
-  }
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-  const clock = join(directory, 'clock')
-  const env = { NODE_OPTIONS: `--import ${SET_CLOCK}`, CLOCK: clock }
-  const server = await spawnServer([], { directory, env })
-  const to = { url: await server.url }
-  const isThere = (name: string) => existsSync(join(directory, 'Default', name))
-  const put = (name: string, afterMs: number) => {
-    const at = new Date(Date.now() + afterMs).toISOString()
-    return send(`&expires=${at}`, 'Default', formOf({ [name]: name }), to)
-  }
-  /** Done once the server has looked what is due. */
-  const look = async (name: string, first: () => unknown = () => {}) => {
-    expect(await put(name, DUE_MS)).toMatchObject({ status: 200 })
-    await sleep(DUE_MS)
-    await first()
-    await expect.poll(() => isThere(name), { timeout: 10_000, interval: 20 }).toBe(false)
-  }
-  expect(await put('kept.txt', DAY_MS / 2)).toMatchObject({ status: 200 })
-  await look('first.txt', () => writeFile(clock, String(DAY_MS)))
-  await writeFile(clock, '0')
-  await sleep(100) // until that is read
-  await look('second.txt')
-  expect(isThere('kept.txt')).toBe(true)
-  await writeFile(clock, String(DAY_MS))
-  await expect.poll(() => isThere('kept.txt'), { timeout: 10_000 }).toBe(false)
-})
-
-it('the same key, uploaded again, lives as long as the longest of its entries', async () => {
-  const config = {
-    cleanup: { interval: '30ms' },
-    keyTemplate: '{filename}{extname}',
-    providers: { local: local('Default', { expiry: { default: 'never' } }) },
-  }
-  const one = await startApp({ config })
-  const ask = (name: string, expires = '1s') =>
-    send(`&expires=${expires}`, 'Default', formOf({ [name]: name }), one)
-  await Promise.all([ask('twice.txt'), ask('ever.txt'), ask('once.txt')])
-  await ask('twice.txt', '1d')
-  await ask('ever.txt', 'never')
-  await expect.poll(one.files).toEqual(['Default/ever.txt', 'Default/twice.txt'])
-  await new Promise(resolve => setTimeout(resolve, 200))
-  expect(await one.files()).toEqual(['Default/ever.txt', 'Default/twice.txt'])
 })
 
 it.for([

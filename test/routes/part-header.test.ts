@@ -142,9 +142,8 @@ describe('parsePartHeader decodes names:', () => {
     ['parameters', 'a=b;'.repeat(4_000)],
     ['beginnings of encoded words', 'filename="' + '=?a?q?'.repeat(2_600)],
   ])('attack: a header of 16 KB full of %s takes no time', (_what, parameters) => {
-    const begin = process.cpuUsage()
-    parse(`Content-Disposition: form-data; ${parameters}`)
-    expect(process.cpuUsage(begin).user).toBeLessThan(1_000_000)
+    // Quadratic time would take longer than the time limit of the test.
+    for (let i = 0; i < 100; i++) parse(`Content-Disposition: form-data; ${parameters}`)
   })
 })
 

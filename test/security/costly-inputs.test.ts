@@ -10,38 +10,29 @@ import { expectFailure } from '../helpers/expect-answer.ts'
 import { post } from '../helpers/form.ts'
 import { startApp } from '../helpers/start-app.ts'
 
-/** What a hostile input may take, in milliseconds; each took many seconds. */
-const LIMIT_MS = 1500
-
-async function timeOf(work: () => unknown): Promise<number> {
-  const began = performance.now()
-  await work()
-  return performance.now() - began
-}
-
+// What takes quadratic time takes minutes here, and the time limit of the test ends it.
 describe('attack: a text that takes quadratic time', () => {
   it('in the path of a request without a key', async () => {
     const app = await startApp()
     const path = 'a-'.repeat(7500)
-    const ms = await timeOf(() => Promise.all([1, 2, 3, 4, 5].map(() => fetch(`${app.url}/${path}`))))
-    expect(ms).toBeLessThan(LIMIT_MS)
+    const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${app.url}/${path}`)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]))
   })
 
   it.each([
-    ['the scheme of a list entry', `${'a-'.repeat(60_000)}:x`],
-    ['the name of a missing file', `/${'a-'.repeat(60_000)}`],
+    ['the scheme of a list entry', `${'a-'.repeat(500_000)}:x`],
+    ['the name of a missing file', `/${'a-'.repeat(500_000)}`],
   ])('in %s', async (_, entry) => {
     const app = await startApp()
-    const ms = await timeOf(() => post(`${app.url}/upload`, { body: JSON.stringify({ list: [entry] }) }))
-    expect(ms).toBeLessThan(LIMIT_MS)
+    const answer = await post(`${app.url}/upload`, { body: JSON.stringify({ list: [entry] }) })
+    expect(answer.status).toBe(400)
     expect(app.rawLog().length).toBeLessThan(20_000)
   })
 
   it.each(['a-', '<', '<script>', '<signature>', '<signature', '*a', 'x', 'authorization:"\\"'])(
     'in an answer of 1 MiB: %j',
-    async pump => {
-      const text = pump.repeat((1024 * 1024) / pump.length)
-      expect(await timeOf(() => excerpt(text))).toBeLessThan(LIMIT_MS)
+    pump => {
+      expect(excerpt(pump.repeat((1024 * 1024) / pump.length)).length).toBeLessThan(1000)
     },
   )
 
@@ -49,9 +40,8 @@ describe('attack: a text that takes quadratic time', () => {
     ['15 000 dots', `${'.'.repeat(15_000)}a`],
     ['dots and blanks', `${'. '.repeat(7500)}a`],
     ['marks in the wrong order', `a${'\u0300'.repeat(4000)}${'\u0316'.repeat(4000)}.png`],
-  ])('in 100 file names: %s', async (_, name) => {
-    const ms = await timeOf(() => Array.from({ length: 100 }, () => cleanFileName(name, '.png')))
-    expect(ms).toBeLessThan(LIMIT_MS)
+  ])('in 200 file names: %s', (_, name) => {
+    for (let i = 0; i < 200; i++) expect(Buffer.byteLength(cleanFileName(name, '.png'))).toBeLessThan(201)
   })
 })
 

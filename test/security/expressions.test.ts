@@ -97,7 +97,8 @@ describe('no regular expression of the source takes quadratic time', { timeout: 
     expect(literals.length).toBeGreaterThan(300)
   })
 
-  it.each([...byText])('%s', (_, expression) => {
+  // Without a repetition, the time for a place in the text does not depend on the text.
+  it.each([...byText].filter(([text]) => /[*+]|,\}/.test(text)))('%s', (_, expression) => {
     expect(findSlow(expression)).toBeUndefined()
   })
 

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
@@ -6,14 +5,12 @@ import { basename } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createHttpServer } from '../../src/server/http-server.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
 import { needsLinux } from '../helpers/needs.ts'
 import { openFilesBelow } from '../helpers/open-files.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const HELLO = '{"list":["data:,hello"]}'
@@ -89,32 +86,6 @@ describe('attack: a whole address in the place of a path', () => {
     expect(warnings.filter(one => one.includes('[::1'))).toEqual([])
     expect(app.rawLog()).not.toContain('s3cr3t-k3y')
   })
-})
-
-it('attack: somebody opens all connections there are while the first upload comes', async context => {
-  needsLinux(context, 'ulimit -n')
-  const directory = await makeDirectory()
-  const env = { ...environmentIn(directory), NODE: process.execPath, BIN }
-  const server = spawn('bash', ['-c', 'ulimit -n 1024; exec "$NODE" "$BIN" --port 0'], {
-    cwd: directory,
-    env,
-  })
-  onTestFinished(() => void server.kill('SIGKILL'))
-  let log = ''
-  server.stdout.on('data', chunk => (log += chunk))
-  const url = await vi.waitUntil(() => /Listening on ([^"]+)/.exec(log)?.[1], 20_000)
-  const { hostname, port } = new URL(url)
-  const open = Array.from({ length: 1100 }, () => connect(Number(port), hostname).on('error', () => {}))
-  onTestFinished(() => open.forEach(socket => void socket.destroy()))
-  await vi.waitUntil(() => log.includes('so new ones are closed'), 10_000)
-  // One of those that were there first.
-  const first = open.find(socket => !socket.destroyed && socket.readyState === 'open')
-  first?.write(inside)
-  const [said] = (await once(first as Socket, 'data')) as [Buffer]
-  expect(String(said)).toMatch(/^HTTP\/1\.1 200 /)
-  for (const socket of open) socket.destroy()
-  const again = () => post(`${url}/upload`, list('data:,hello'))
-  expect((await eventually(again)).status).toBe(200)
 })
 
 it('attack: 3000 unfinished lists of 64 KB took 410 MB: a container takes the connections that it has memory for', async () => {

@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { sendRaw } from '../helpers/raw-request.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { makeKey, type SigningKey, sign, startKeyServer } from '../servers/key-server.ts'
 
@@ -381,23 +380,4 @@ it('the metrics are not for jobs', async () => {
   expect(await sendRaw(app.url, { line: 'GET /metrics HTTP/1.1', headers })).toMatchObject({
     status: 401,
   })
-})
-
-it('the built program accepts a token of a key server on this machine', async () => {
-  const issuer = await startKeyServer([rsa])
-  const directory = await makeDirectory()
-  const tokens = [{ name: 'actions', ...OWNER, issuer: issuer.url, audience: AUDIENCE }]
-  await writeFile(
-    join(directory, 'upload-server.json'),
-    JSON.stringify({ server: { port: 0 }, auth: { loopbackExempt: false, tokens } }),
-  )
-  const server = await spawnServer(['serve'], { directory })
-  const url = await server.url
-  const token = await sign(rsa, { iss: issuer.url, ...GITHUB })
-  const send = (credential: string) =>
-    sendRaw(url, { headers: [TYPE, `Authorization: Bearer ${credential}`], body: FORM })
-  expect((await send(token)).status).toBe(200)
-  expect((await send(`${token}x`)).status).toBe(401)
-  expect(server.lines.join('\n')).toContain('token actions: acme/site')
-  expect(server.lines.join('\n')).not.toContain(token.slice(0, 30))
 })

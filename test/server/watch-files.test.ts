@@ -1,18 +1,26 @@
 import { appendFile, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { fingerprint, watchFiles } from '../../src/server/watch-files.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { eventually } from '../helpers/eventually.ts'
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** Time for one look at the files. A change is taken at the second one. */
+const look = () => vi.advanceTimersByTime(1000)
 
 /** Watches files and keeps the fingerprint that each call found. */
 function watching(...files: string[]) {
   const seen: string[] = []
-  const watch = watchFiles(files, fingerprint(files), () => seen.push(fingerprint(files)))
-  onTestFinished(() => watch.follow([]))
+  watchFiles(files, fingerprint(files), () => seen.push(fingerprint(files)))
   return {
     seen,
-    called: (times: number) => eventually(() => expect(seen).toHaveLength(times)),
+    called(times: number) {
+      look()
+      look()
+      expect(seen).toHaveLength(times)
+    },
   }
 }
 
@@ -25,17 +33,20 @@ describe('files are watched', () => {
     for (const text of ['1', '2']) {
       await writeFile(join(cwd, '.a.json.swp'), text)
       await rename(join(cwd, '.a.json.swp'), file)
-      await called(Number(text))
+      called(Number(text))
     }
   })
 
   it('and taken when they stand still, not while they are written', async () => {
-    const cwd = await makeDirectory()
-    const file = join(cwd, 'a.json')
+    const file = join(await makeDirectory(), 'a.json')
     await writeFile(file, '')
     const { seen, called } = watching(file)
-    for (let i = 0; i < 300; i++) await appendFile(file, 'x')
-    await called(1)
+    for (let i = 0; i < 5; i++) {
+      await appendFile(file, 'x')
+      look()
+    }
+    expect(seen).toEqual([])
+    called(1)
     expect(seen).toEqual([fingerprint([file])])
   })
 
@@ -51,23 +62,25 @@ describe('files are watched', () => {
     await publish(1)
     await symlink('..data/a.json', join(cwd, 'a.json'))
     const { called } = watching(join(cwd, 'a.json'))
-    await publish(2)
-    await called(1)
-    await publish(3)
-    await called(2)
+    for (const version of [2, 3]) {
+      await publish(version)
+      called(version - 1)
+    }
   })
 
   it('when their directory goes and another one comes', async () => {
     const cwd = await makeDirectory()
-    await mkdir(join(cwd, 'conf/inner'), { recursive: true })
-    await writeFile(join(cwd, 'conf/inner/a.json'), '1')
+    const write = async (folder: string, text: string) => {
+      await mkdir(join(cwd, folder, 'inner'), { recursive: true })
+      await writeFile(join(cwd, folder, 'inner/a.json'), text)
+    }
+    await write('conf', '1')
     const { called } = watching(join(cwd, 'conf/inner/a.json'))
     await rm(join(cwd, 'conf'), { recursive: true })
-    await called(1)
-    await mkdir(join(cwd, 'conf.new/inner'), { recursive: true })
-    await writeFile(join(cwd, 'conf.new/inner/a.json'), '2')
+    called(1)
+    await write('conf.new', '2')
     await rename(join(cwd, 'conf.new'), join(cwd, 'conf'))
-    await called(2)
+    called(2)
   })
 
   it('from the content on that is known, whatever happened meanwhile', async () => {
@@ -75,10 +88,11 @@ describe('files are watched', () => {
     await writeFile(file, 'before')
     const known = fingerprint([file])
     await writeFile(file, 'after')
-    let calls = 0
-    const watch = watchFiles([file], known, () => calls++)
-    onTestFinished(() => watch.follow([]))
-    await eventually(() => expect(calls).toBe(1))
+    const onChange = vi.fn()
+    watchFiles([file], known, onChange)
+    look()
+    look()
+    expect(onChange).toHaveBeenCalledOnce()
   })
 
   it('but not what lies beside them, and not the same content written once more', async () => {
@@ -89,7 +103,7 @@ describe('files are watched', () => {
     const both = watching(file, beside)
     await writeFile(file, '1')
     await writeFile(beside, '1')
-    await both.called(1)
+    both.called(1)
     expect(first.seen).toEqual([])
   })
 })

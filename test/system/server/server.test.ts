@@ -358,17 +358,19 @@ describe('told to stop,', () => {
       expect(await running).toMatchObject({ status: 200 })
       expect(await server.exit).toBe(0)
     }
-    return { socket, expectGoodEnd }
+    return { server, socket, expectGoodEnd }
   }
 
   it('it refuses what is new when half of shutdown.grace is over', async () => {
-    const { socket, expectGoodEnd } = await waitHalf(6000)
+    const { server, socket, expectGoodEnd } = await waitHalf(6000)
     socket.write('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
     const answer = await text(socket)
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
     expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
     const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
     expect(body).toMatchObject({ success: false, code: 'shutting_down' })
+    const line = { address: '127.0.0.1', res: { status: 503 }, requestId: expect.any(String) }
+    await eventually(() => expect(parse(server)).toContainEqual(expect.objectContaining(line)))
     await expectGoodEnd()
   })
 

@@ -4,11 +4,12 @@ import { buffer } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
+import { createCanceller } from '../../../src/flow/cancellation.ts'
 import type { Payload } from '../../../src/payload/index.ts'
 import { type OpenUrlOptions, openUrl } from '../../../src/uploader/sources/url.ts'
 import { answering, serve, serveRaw } from './servers.ts'
 
-const never = new AbortController().signal
+const never = createCanceller().signal
 const MiB = 1024 * 1024
 const BYTES = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * i) & 0xff))
 

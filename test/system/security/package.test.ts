@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { makeDirectory } from '../helpers/directory.ts'
-import { runProgram } from '../helpers/run-program.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { runProgram } from '../../helpers/run-program.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const read = (path: string): string => readFileSync(`${ROOT}/${path}`, 'utf8')
 
 interface Locked {
