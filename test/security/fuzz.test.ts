@@ -48,79 +48,19 @@ function mayFail<T>(work: () => T, Expected: new (...args: never[]) => Error): T
   }
 }
 
-/** Text made of what means something somewhere, and of anything else. */
-const piece = fc.oneof(
-  fc.constantFrom(
-    ...[
-      '"',
-      "'",
-      '\\',
-      '\\"',
-      ';',
-      '=',
-      ':',
-      ',',
-      '%',
-      '%22',
-      '%00',
-      '%2e%2e%2f',
-      '\r',
-      '\n',
-      '\r\n',
-      '\t',
-      ' ',
-    ],
-    ...[
-      '/',
-      '..',
-      '../',
-      '.',
-      '-',
-      '--',
-      '--b',
-      '\r\n--b',
-      '\r\n--b--',
-      '\0',
-      '\u202e',
-      '\u200b',
-      '\ufeff',
-      '\ud83d',
-    ],
-    ...['filename', 'filename*', 'filename*0*', 'name', 'form-data', "UTF-8''", '=?utf-8?B?', '=?a?q?', '?='],
-    ...[
-      'con',
-      'aux.',
-      'COM¹',
-      '{',
-      '}',
-      '{filename}',
-      '{sha256-8}',
-      '{Y}',
-      '{localFolder:2}',
-      '{str-99}',
-      '${',
-      '$${',
-    ],
-    ...[
-      '<',
-      '>',
-      '<![CDATA[',
-      ']]>',
-      '<!--',
-      '<?xml',
-      '&amp;',
-      '[',
-      ']',
-      '[0]',
-      '*',
-      '@',
-      '#',
-      '?',
-      'é',
-      '日本',
-      '😀',
-    ],
+/** What means something somewhere: to forms, headers, paths, names, templates, markup. */
+const PIECES = [
+  ...['\r', '\n', '\r\n', '\t', ' ', '\r\n--b', '\r\n--b--', '\0', '\u202e', '\u200b', '\ufeff', '\ud83d'],
+  ...`" ' \\ \\" ; = : , % %22 %00 %2e%2e%2f / .. ../ . - -- --b < > <![CDATA[ ]]> <!-- <?xml &amp;`.split(
+    ' ',
   ),
+  ..."filename filename* filename*0* name form-data UTF-8'' =?utf-8?B? =?a?q? ?= con aux. COM¹".split(' '),
+  ...'{ } {filename} {sha256-8} {Y} {localFolder:2} {str-99} ${ $${ [ ] [0] * @ # ? é 日本 😀'.split(' '),
+]
+
+/** Text made of these, and of anything else. */
+const piece = fc.oneof(
+  fc.constantFrom(...PIECES),
   fc.string({ unit: 'grapheme', maxLength: 5 }),
   fc.string({ unit: 'binary', maxLength: 3 }),
 )
@@ -300,57 +240,11 @@ it('fuzz: any place in an answer is looked for', { timeout: TIME_LIMIT_MS }, asy
 })
 
 const OPTIONS = [
-  ...[
-    'server',
-    'host',
-    'port',
-    'key',
-    'publicUrl',
-    'trustProxy',
-    'auth',
-    'keys',
-    'name',
-    'destinations',
-    'sources',
-  ],
-  ...[
-    'path',
-    'roots',
-    'url',
-    'limits',
-    'fileSize',
-    'files',
-    'default',
-    'providers',
-    'local',
-    's3',
-    'http',
-    'webdav',
-  ],
-  ...[
-    'Default',
-    'directory',
-    'serve',
-    'keyTemplate',
-    'finalization',
-    'hooks',
-    'webhook',
-    'store',
-    'driver',
-    'picBed',
-  ],
-  ...[
-    'current',
-    'uploader',
-    'settings',
-    '__proto__',
-    'constructor',
-    'fallback',
-    'mirrors',
-    'urlRewrite',
-    'from',
-  ],
-]
+  'server host port key publicUrl trustProxy auth keys name destinations sources path roots url limits',
+  'fileSize files default providers local s3 http webdav Default directory serve keyTemplate',
+  'finalization hooks webhook store driver picBed current uploader settings __proto__ constructor',
+  'fallback mirrors urlRewrite from',
+].flatMap(line => line.split(' '))
 const value = fc.oneof(
   text,
   fc.constantFrom<unknown>(
@@ -402,52 +296,22 @@ const target = fc.oneof(
   text.map(one => `/upload?${encodeURI(one.toWellFormed())}`),
   text,
 )
+const FIELDS = [
+  'Content-Type: multipart/form-data; boundary=b | Content-Type: application/json',
+  'Expect: 100-continue | Content-Encoding: gzip | Transfer-Encoding: chunked',
+  'Transfer-Encoding: gzip, chunked | Host: evil | Content-Length: 5 | Content-Length: -1',
+  'Content-Length: 99999999999999999999 | Upgrade: h2c | Connection: Upgrade | Connection: close',
+  'Range: bytes=0- | If-None-Match: * | Accept: text/plain | Content-Range: bytes 0-1/2',
+  'X-Request-Id: a | Idempotency-Key: a | Authorization: Basic == | Origin: null',
+].flatMap(line => line.split(' | '))
+const FIELD_NAMES = [
+  'X-Request-Id Idempotency-Key Authorization Host Origin X-Forwarded-For Content-Type Accept Range',
+  'X-File-Name Content-Disposition',
+].flatMap(line => line.split(' '))
 const field = fc.oneof(
-  fc.constantFrom(
-    ...[
-      'Content-Type: multipart/form-data; boundary=b',
-      'Content-Type: application/json',
-      'Expect: 100-continue',
-    ],
-    ...[
-      'Content-Encoding: gzip',
-      'Transfer-Encoding: chunked',
-      'Transfer-Encoding: gzip, chunked',
-      'Host: evil',
-    ],
-    ...['Content-Length: 5', 'Content-Length: -1', 'Content-Length: 99999999999999999999', 'Upgrade: h2c'],
-    ...[
-      'Connection: Upgrade',
-      'Connection: close',
-      'Range: bytes=0-',
-      'If-None-Match: *',
-      'Accept: text/plain',
-    ],
-    ...[
-      'Content-Range: bytes 0-1/2',
-      'X-Request-Id: a',
-      'Idempotency-Key: a',
-      'Authorization: Basic ==',
-      'Origin: null',
-    ],
-  ),
+  fc.constantFrom(...FIELDS),
   fc
-    .tuple(
-      fc.constantFrom(
-        'X-Request-Id',
-        'Idempotency-Key',
-        'Authorization',
-        'Host',
-        'Origin',
-        'X-Forwarded-For',
-        'Content-Type',
-        'Accept',
-        'Range',
-        'X-File-Name',
-        'Content-Disposition',
-      ),
-      text,
-    )
+    .tuple(fc.constantFrom(...FIELD_NAMES), text)
     .map(([name, one]) => `${name}: ${one.replace(/[\r\n]/g, '')}`),
 )
 const request = fc
