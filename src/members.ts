@@ -16,6 +16,14 @@ export function keysOf<Table extends object>(table: Table): (keyof Table & strin
   return Object.keys(table) as (keyof Table & string)[]
 }
 
+/** The path of a member, such as `auth.keys[0].name`. A name without a letter would look like a part of the path. */
+export function at(path: string, member: PropertyKey): string {
+  const name = String(member)
+  if (typeof member === 'number') return `${path}[${name}]`
+  if (/^[.\s]*$/.test(name)) return `${path}[${JSON.stringify(name)}]`
+  return path === '' ? name : `${path}.${name}`
+}
+
 /** An object of a configuration that has not been checked. */
 export type Json = Record<string, unknown>
 

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { at } from './members.ts'
 import * as z from './packages/zod.ts'
 import { readDuration, showDuration } from './times.ts'
 
@@ -178,13 +179,10 @@ export function walk(schema: z.ZodType | undefined, value: unknown, visit: Visit
   if (inner instanceof z.ZodUnion)
     return inner.options.reduce<unknown>((v, option) => walk(classic(option), v, visit, path), value)
   if (Array.isArray(value))
-    return value.map((item, index) => walk(member(String(index)), item, visit, `${path}[${index}]`))
+    return value.map((item, index) => walk(member(String(index)), item, visit, at(path, index)))
   if (typeof value === 'object' && value !== null)
     return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [
-        name,
-        walk(member(name), item, visit, path === '' ? name : `${path}.${name}`),
-      ]),
+      Object.entries(value).map(([name, item]) => [name, walk(member(name), item, visit, at(path, name))]),
     )
   if (!inner) return visit(value, undefined, path)
   const mark = marks.get(inner)

@@ -1,3 +1,4 @@
+import { at } from '../members.ts'
 import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { OnProblem } from './problems.ts'
@@ -10,18 +11,19 @@ import { suggest, suggestNear } from './suggest.ts'
  */
 export function reportIssues(error: z.ZodError, schema: z.ZodType, report: OnProblem): void {
   for (const issue of error.issues) {
-    const path = z.toDotPath(issue.path)
+    const path = pathOf(issue.path)
     if (issue.code !== 'unrecognized_keys') {
       report(path, describeIssue(issue))
       continue
     }
     const known = membersAt(schema, issue.path)
     for (const key of issue.keys) {
-      const option = path ? `${path}.${key}` : key
-      report(option, `is not an option${suggest(key, known)}`)
+      report(at(path, key), `is not an option${suggest(key, known)}`)
     }
   }
 }
+
+const pathOf = (steps: readonly PropertyKey[]) => steps.reduce<string>(at, '')
 
 /** The JSON type of a value, with its article. */
 export function kindOf(value: unknown): string {
@@ -81,7 +83,7 @@ function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_
     path.length === 0 && (code === 'invalid_type' || (code === 'invalid_value' && typeof input !== 'string'))
   const [issue] = errors.find(issues => !issues.some(isOther)) ?? []
   if (issue) {
-    const path = z.toDotPath(issue.path)
+    const path = pathOf(issue.path)
     return path === '' ? describeIssue(issue) : `${describeIssue(issue)} (at "${path}")`
   }
   const own = errors.flat().find(({ code, message }) => code === 'invalid_type' && isOurs(message))

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
-import { isRecord } from '../members.ts'
+import { isRecord, type Json } from '../members.ts'
 import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
@@ -30,15 +29,18 @@ const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
 export interface Variables {
   readonly env: Environment
   /** The `.env` file, if there is one. */
-  readonly file?: string
+  readonly file?: string | undefined
   /** Names of the variables that come from the file. */
   readonly added: ReadonlySet<string>
 }
 
-/** Adds the variables of the `.env` file of a directory, if it has one. Those of the environment win. */
-export async function withDotenv(env: Environment, directory: string): Promise<Variables> {
-  const file = join(directory, '.env')
-  const found = await readDotenv(file)
+/**
+ * Adds the variables of a `.env` file, if there is one. Those of the environment win.
+ *
+ * @param file undefined: none is read
+ */
+export async function withDotenv(env: Environment, file: string | undefined): Promise<Variables> {
+  const found = file === undefined ? undefined : await readDotenv(file)
   if (found === undefined) return { env, added: new Set() }
   const added = new Set(Object.keys(found).filter(name => !(name in env)))
   return { env: { ...found, ...env }, file, added }
@@ -121,22 +123,18 @@ export function overridesOfVariables(
  *
  * @param schema of the configuration, including the providers that are configured
  */
-export function override<T>(
-  config: T,
-  overrides: readonly Override[],
-  schema: z.ZodType,
-  report: OnProblem,
-): T
 export function override(
-  config: unknown,
+  config: Json,
   overrides: readonly Override[],
   schema: z.ZodType,
   report: OnProblem,
-): unknown {
-  let result = config
-  for (const { name, path, read } of overrides)
-    result = assign(result, path, read, schema, hint => report(name, `does not match a setting${hint}`))
-  return result
+): Json {
+  return overrides.reduce((result, { name, path, read }) => {
+    const assigned = assign(result, path, read, schema, hint =>
+      report(name, `does not match a setting${hint}`),
+    )
+    return isRecord(assigned) ? assigned : result // a path is not empty
+  }, config)
 }
 
 function isNotASetting(name: string, text: string): boolean {

@@ -6,20 +6,12 @@ import { isRecord, type Json } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { findConfigFile, type WhereToLook } from './file.ts'
-import type { Import } from './import.ts'
 import { interpolate } from './interpolate.ts'
 import { kindOf } from './issues.ts'
-import {
-  type Flags,
-  type Override,
-  override,
-  overridesOfFlags,
-  overridesOfVariables,
-  withDotenv,
-} from './override.ts'
-import { lineOf, type Parsed, parseJson } from './parse.ts'
+import { type Flags, override, overridesOfFlags, overridesOfVariables, withDotenv } from './override.ts'
+import { isPicGoConfig, lineOf, type Parsed, parseJson } from './parse.ts'
 import { userConfigFile, userDataDirectory } from './paths.ts'
-import { isPicGoConfig } from './picgo/recognise.ts'
+import type { Import } from './picgo/index.ts'
 import { loadPlugins, NO_PLUGINS, type Plugins } from './plugins.ts'
 import { ConfigError, type OnProblem } from './problems.ts'
 import { listNamed, wholeSchema } from './providers.ts'
@@ -32,6 +24,7 @@ export interface LoadOptions extends WhereToLook {
 /** A configuration that has been read but not checked. */
 export interface ReadConfig {
   readonly value: Json
+  /** The file that was read; undefined if there is none. */
   readonly file: string | undefined
   /** Directory that relative paths start at. */
   readonly base: string
@@ -65,16 +58,14 @@ export async function readConfig(
   report: OnProblem,
   runsPlugins = true,
 ): Promise<ReadConfig> {
-  const found = await orConfigError(undefined, () => findConfigFile(options))
-  const place = found?.path ?? userConfigFile(options)
+  const { path, value, lines } = findAndParse(options, report)
+  const place = path ?? userConfigFile(options)
   const codeBase = dirname(place)
-  const base = found ? codeBase : options.cwd
-  const variables = found
-    ? await withDotenv(options.env, codeBase)
-    : { env: options.env, added: new Set<string>() }
-
-  const { value, lines } = await orConfigError(found?.path, () => parse(found?.text, report))
+  const base = path === undefined ? options.cwd : codeBase
   const imported = isPicGoConfig(value) ? await fromPicGo(value, report) : undefined
+
+  const dotenv = join(codeBase, '.env')
+  const variables = await withDotenv(options.env, path && dotenv)
   const filled = interpolate(imported?.config ?? value, variables.env, base, report)
 
   const notes: string[] = []
@@ -82,42 +73,57 @@ export async function readConfig(
     ...overridesOfVariables(variables, note => notes.push(note)),
     ...overridesOfFlags(options.flags ?? {}),
   ]
-  const ofDestinations = overrides.filter(({ path: [section] }) => section?.toLowerCase() === 'providers')
+  const ofDestinations = overrides.filter(one => one.path[0]?.toLowerCase() === 'providers')
   const ofServer = overrides.filter(one => !ofDestinations.includes(one))
   const settings = override(filled.value, ofServer, configSchema, report)
   const plugins = runsPlugins ? await loadPlugins(settings['plugins'], codeBase, report) : NO_PLUGINS
-  const whole = await overrideDestinations(settings, ofDestinations, plugins, report)
+  // Destinations have the options of their providers, also of those that are plugins.
+  const types = [
+    ...listNamed(settings['providers']).map(({ type }) => type),
+    ...ofDestinations.map(one => canonicalType(`${one.path[1]}`.toLowerCase())),
+  ]
+  const whole =
+    ofDestinations.length === 0
+      ? settings
+      : override(settings, ofDestinations, await wholeSchema(types, plugins), report)
   const left = imported && (await withoutUnusable({ ...imported, config: whole }, report))
 
   return {
     value: left?.config ?? whole,
-    file: found?.path,
+    file: path,
     base,
     codeBase,
     dataDirectory: userDataDirectory(options),
-    files: [found?.path ?? [], variables.file ?? [], filled.files].flat(),
-    places: [place, join(codeBase, '.env')],
+    files: [path ?? [], variables.file ?? [], filled.files].flat(),
+    places: [place, dotenv],
     notes: [...(left?.notes ?? []), ...notes],
     plugins,
     secrets: listProxyVariables(variables.env).flatMap(secretsOfProxy),
     leftOut: left?.leftOut ?? [],
-    placeOf: path => placeOf(path, overrides, imported?.moved ?? [], lines),
+    placeOf(setting) {
+      const isAround = (around: string) => isWithin(setting.toLowerCase(), around.toLowerCase())
+      const over = overrides.findLast(one => isAround(one.path.join('.')))
+      return over?.name ?? findLine(setting, imported?.moved ?? [], lines)
+    },
   }
 }
 
-/** @throws ConfigError instead of any other error */
-async function orConfigError<T>(file: string | undefined, make: () => T | Promise<T>): Promise<T> {
+/** @throws ConfigError */
+function findAndParse(
+  options: LoadOptions,
+  report: OnProblem,
+): { readonly path: string | undefined; readonly value: Json; readonly lines: Parsed['lines'] } {
+  let path: string | undefined
   try {
-    return await make()
+    const found = findConfigFile(options)
+    if (!found) return { path, value: {}, lines: new Map() }
+    path = found.path
+    const { value, lines } = parseJson(found.text, report)
+    if (!isRecord(value)) throw new Error(`must contain an object, not ${kindOf(value)}`)
+    return { path, value, lines }
   } catch (error) {
-    throw new ConfigError(file, [{ path: '', message: messageOf(error) }])
+    throw new ConfigError(path, [{ path: '', message: messageOf(error) }])
   }
-}
-
-function parse(text: string | undefined, report: OnProblem): Parsed & { value: Json } {
-  const { value, lines } = text === undefined ? { value: {}, lines: new Map() } : parseJson(text, report)
-  if (!isRecord(value)) throw new Error(`must contain an object, not ${kindOf(value)}`)
-  return { value, lines }
 }
 
 /**
@@ -125,7 +131,7 @@ function parse(text: string | undefined, report: OnProblem): Parsed & { value: J
  * be stored anywhere else.
  */
 async function fromPicGo(old: Json, report: OnProblem): Promise<Import> {
-  const { importPicGo } = await import('./import.ts')
+  const { importPicGo } = await import('./picgo/index.ts')
   const imported = await importPicGo(old)
   const { config, notes } = imported
   const usable = listNamed(config['providers']).map(idOf)
@@ -136,41 +142,16 @@ async function fromPicGo(old: Json, report: OnProblem): Promise<Import> {
 }
 
 async function withoutUnusable(imported: Import, report: OnProblem) {
-  const { leaveOutUnusable } = await import('./unusable.ts')
+  const { leaveOutUnusable } = await import('./picgo/unusable.ts')
   return leaveOutUnusable(imported, report)
 }
 
-/** Destinations have the options of their providers, also of those that are plugins. */
-async function overrideDestinations(
-  value: Json,
-  overrides: readonly Override[],
-  plugins: Plugins,
-  report: OnProblem,
-): Promise<Json> {
-  if (overrides.length === 0) return value
-  const types = [
-    ...listNamed(value['providers']).map(({ type }) => type),
-    ...overrides.flatMap(({ path: [, type] }) => (type ? canonicalType(type.toLowerCase()) : [])),
-  ]
-  return override(value, overrides, await wholeSchema(types, plugins), report)
-}
-
-function placeOf(
-  path: string,
-  overrides: readonly Override[],
-  moved: Import['moved'],
-  lines: Parsed['lines'],
-): string | undefined {
-  const wanted = plain(path)
-  const over = overrides.findLast(one => isWithin(wanted.toLowerCase(), one.path.join('.').toLowerCase()))
-  if (over) return over.name
-  const move = moved.find(({ from }) => isWithin(wanted, from))
-  const places = move?.to.map(to => plain(to) + wanted.slice(move.from.length)) ?? [wanted]
+function findLine(path: string, moved: Import['moved'], lines: Parsed['lines']): string | undefined {
+  const move = moved.find(({ from }) => isWithin(path, from))
+  const places = move?.to.map(to => to + path.slice(move.from.length)) ?? [path]
   const line = lineOf(lines, places.find(at => lines.has(at)) ?? places[0] ?? '')
   return line === undefined ? undefined : `line ${line}`
 }
 
-const isWithin = (path: string, around: string) => path === around || path.startsWith(`${around}.`)
-
-/** Normalizes `a.b[0]`, `a["b"][0]` and `a.b.0` to the last spelling. */
-const plain = (path: string) => path.replace(/\["?([^"[\]]*)"?\]/g, '.$1').replace(/^\./, '')
+const isWithin = (path: string, around: string) =>
+  path === around || (path.startsWith(around) && /^[.[]/.test(path.slice(around.length)))

@@ -1,5 +1,5 @@
 import { UploadError } from '../errors.ts'
-import { isRecord, type Json } from '../members.ts'
+import { at, isRecord, type Json } from '../members.ts'
 import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
 import { chooseDestination, type DestinationName, idOf, splitId } from '../uploader/destinations.ts'
 import { isSocketPath } from './endpoint.ts'
@@ -108,8 +108,4 @@ function follow(value: unknown, [step, ...rest]: readonly string[], path: Steps)
     .flatMap(([name, member]) => follow(member, rest, [...path, name]))
 }
 
-const toPath = (steps: Steps) =>
-  steps.reduce<string>((path, step) => {
-    if (typeof step === 'number') return `${path}[${step}]`
-    return path === '' ? step : `${path}.${step}`
-  }, '')
+const toPath = (steps: Steps) => steps.reduce<string>(at, '')

@@ -3,9 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { importPicGo } from '../../src/config/import.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { leaveOutUnusable } from '../../src/config/unusable.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
@@ -26,16 +24,17 @@ describe('everything that is wrong is reported at once, with its line:', () => {
   })
 })
 
-const PICGO = readdirSync(join(FIXTURES, 'picgo')).filter(name => name.endsWith('.json'))
-
-/** What `config import` prints of each file, and what it reports. */
-describe('a file of PicGo or PicList becomes a configuration, and notes say what was left out:', () => {
-  it.each(PICGO)('%s', async name => {
-    const old = JSON.parse(readFileSync(join(FIXTURES, 'picgo', name), 'utf8'))
-    const problems: string[] = []
-    const imported = await leaveOutUnusable(await importPicGo(old), (_, problem) => problems.push(problem))
-    const printed = [JSON.stringify(imported.config, undefined, 2), ...imported.notes, ...problems]
-    const golden = join(FIXTURES, 'picgo', name.replace('.json', '.txt'))
-    await expect(`${printed.join('\n')}\n`).toMatchFileSnapshot(golden)
+describe('a file with too many levels is refused with its line, not with a stack overflow:', () => {
+  it.each([
+    ['ours', '{"providers":\n', '}'],
+    ['of PicGo', '{"picBed":\n', '}'],
+    ['a list', '\n', ''],
+  ])('%s', async (_, start, end) => {
+    const cwd = await makeDirectory()
+    const nested = `${start}${'['.repeat(200_000)}${']'.repeat(200_000)}${end}`
+    await writeFile(join(cwd, 'deep.json'), nested)
+    await expect(loadConfig({ env: {}, platform: 'linux', cwd, file: 'deep.json' })).rejects.toThrow(
+      /deep\.json:\n {2}has more than 100 levels of objects and lists in line 2$/,
+    )
   })
 })

@@ -99,7 +99,7 @@ describe('the short names', () => {
   )
 })
 
-function apply(config: unknown, env: Environment) {
+function apply(config: Record<string, unknown>, env: Environment) {
   const problems: string[] = []
   const notes: string[] = []
   const report = (path: string, message: string) => problems.push(`${path}: ${message}`)
@@ -237,7 +237,7 @@ describe('withDotenv', () => {
     const directory = await makeDirectory()
     const file = join(directory, '.env')
     await writeFile(file, '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
-    expect(await withDotenv({ A: '0', EMPTY: '' }, directory)).toEqual({
+    expect(await withDotenv({ A: '0', EMPTY: '' }, file)).toEqual({
       env: { A: '0', B: '1 1', C: '1', EMPTY: '' },
       file,
       added: new Set(['B', 'C']),
@@ -250,6 +250,6 @@ describe('withDotenv', () => {
     await writeFile(join(without, 'file'), '')
     const env = { A: '0' }
     for (const directory of [without, withFolder, join(without, 'absent'), join(without, 'file')])
-      expect(await withDotenv(env, directory)).toEqual({ env, added: new Set() })
+      expect(await withDotenv(env, join(directory, '.env'))).toEqual({ env, added: new Set() })
   })
 })

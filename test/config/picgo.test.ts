@@ -1,55 +1,54 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { interpolate } from '../../src/config/interpolate.ts'
-import { translatePicGo as translateFile } from '../../src/config/picgo/index.ts'
-import { isPicGoConfig } from '../../src/config/picgo/recognise.ts'
+import { isPicGoConfig } from '../../src/config/parse.ts'
+import { importPicGo as importFile } from '../../src/config/picgo/index.ts'
+import { leaveOutUnusable } from '../../src/config/picgo/unusable.ts'
 import { configSchema } from '../../src/config/schema.ts'
+import { UPLOADERS } from '../helpers/picgo-uploaders.ts'
 
 type Json = Record<string, unknown>
 
-const FIXTURES = [
-  'picgo-desktop',
-  'picgo-core-old',
-  'picgo-core-3',
-  'piclist-desktop',
-  'piclist-core',
-  'broken',
-]
+const FOLDER = new URL('../fixtures/picgo/', import.meta.url)
+const FIXTURES = readdirSync(FOLDER).filter(name => name.endsWith('.json'))
+const readFixture = (name: string): Json => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8'))
 
-function readFixture(name: string): Json {
-  return JSON.parse(readFileSync(new URL(`../fixtures/picgo/${name}.json`, import.meta.url), 'utf8'))
+async function importPicGo(file: Json) {
+  const { config, notes } = await importFile(file)
+  return { config, notes: [...notes], providers: config['providers'] as Record<string, Record<string, Json>> }
 }
 
-function translatePicGo(file: Json) {
-  const { config, notes } = translateFile(file)
-  return { config, notes }
-}
-
-function translateFixture(name: string) {
-  return translatePicGo(readFixture(name))
-}
-
-/** The fixture with a new value at one path. */
-function change(name: string, path: string[], value: unknown): Json {
-  const file = readFixture(name)
-  const parent = path.slice(0, -1).reduce<Json>((object, key) => object[key] as Json, file)
-  parent[path.at(-1) ?? ''] = value
-  return file
-}
-
-describe('isPicGoConfig', () => {
-  it.each(FIXTURES)('recognises the fixture %s', name => {
-    expect(isPicGoConfig(readFixture(name))).toBe(true)
+/** What `config import` prints of each file, and what it reports. */
+describe('a file of PicGo or PicList becomes a configuration, and notes say what was left out:', () => {
+  it.each(FIXTURES)('%s', async name => {
+    const file = readFixture(name)
+    const problems: string[] = []
+    const imported = await leaveOutUnusable(await importFile(file), (_, problem) => problems.push(problem))
+    expect(file).toEqual(readFixture(name))
+    expect(configSchema.safeParse(imported.config).error).toBeUndefined()
+    const printed = [JSON.stringify(imported.config, undefined, 2), ...imported.notes, ...problems]
+    const golden = new URL(name.replace('.json', '.txt'), FOLDER)
+    await expect(`${printed.join('\n')}\n`).toMatchFileSnapshot(golden.pathname)
   })
 
+  it.each(FIXTURES)('repeats no secret of %s in a note', async name => {
+    const secrets =
+      JSON.stringify(readFixture(name)).match(/\w+(?:Secret|Token|Password|Key)\b(?=")(?!":)/g) ?? []
+    expect(secrets.length).toBeGreaterThan(0)
+    const { notes } = await importPicGo(readFixture(name))
+    for (const secret of secrets) expect(notes.join('\n')).not.toContain(secret)
+  })
+})
+
+describe('isPicGoConfig', () => {
   it.each([
-    { picBed: { uploader: 'smms' } },
+    ...FIXTURES.map(readFixture),
     { picBed: { current: 'smms' } },
     { picBed: null },
     { server: { port: 36677 }, picBed: { uploader: 'smms' } },
     { picgoPlugins: {} },
     { uploader: { github: { configList: [] } } },
-  ])('recognises the fragment %j', value => {
+  ])('recognises file %#', value => {
     expect(isPicGoConfig(value)).toBe(true)
   })
 
@@ -59,23 +58,16 @@ describe('isPicGoConfig', () => {
     { server: { port: 36677 }, log: { level: 'info' } },
     { providers: {}, picBed: { uploader: 'smms' } },
     { keyTemplate: '{uuid}', uploader: { github: { configList: [] } } },
-    { uploader: 'github' },
     { uploader: { github: { token: 'x' } } },
     [{ picBed: {} }],
     null,
     'picBed',
-    7,
-    undefined,
   ])('does not take %j for one of theirs', value => {
     expect(isPicGoConfig(value)).toBe(false)
   })
-
-  it.each(FIXTURES)('does not take the translation of %s for one of theirs', name => {
-    expect(isPicGoConfig(translateFixture(name).config)).toBe(false)
-  })
 })
 
-describe('translatePicGo whatever the file holds', () => {
+describe('whatever the file holds', () => {
   const WRONG = [null, [], [null], {}, { x: {} }, 0, -1, true, '', ' ', 'x', '\ud800', '{', '__proto__']
 
   function* listPaths(value: unknown, path: string[] = []): Generator<string[]> {
@@ -84,236 +76,113 @@ describe('translatePicGo whatever the file holds', () => {
       for (const [key, member] of Object.entries(value)) yield* listPaths(member, [...path, key])
   }
 
-  it.each(FIXTURES)('never throws when any one value of %s is replaced by a wrong one', name => {
+  it.each(FIXTURES)('nothing throws when any one value of %s is replaced by a wrong one', async name => {
     for (const path of listPaths(readFixture(name))) {
       for (const wrong of WRONG) {
-        const { config, notes } = translatePicGo(change(name, path, wrong))
+        const file = readFixture(name)
+        const parent = path.slice(0, -1).reduce<Json>((object, key) => object[key] as Json, file)
+        parent[path.at(-1) ?? ''] = wrong
         const where = `${path.join('.')} = ${JSON.stringify(wrong)}`
-        expect(config.providers, where).toBeTypeOf('object')
+        const { notes } = await importPicGo(file).catch(error => expect.fail(`${where}: ${error}`))
         expect(notes.join('\n'), where).not.toMatch(/undefined|\[object/)
       }
     }
   })
 
-  it.each(FIXTURES)('leaves the parsed file %s as it is', name => {
-    const file = readFixture(name)
-    translatePicGo(file)
-    expect(file).toEqual(readFixture(name))
-  })
-
-  it.each(FIXTURES)('repeats no secret of %s in a note', name => {
-    const strings: string[] = []
-    JSON.stringify(readFixture(name), (_, value) => {
-      if (typeof value === 'string') strings.push(value)
-      return value
-    })
-    const secrets = strings.flatMap(value => value.match(/\w+(?:Secret|Token|Password|Key)\b/) ?? [])
-    expect(secrets.length).toBeGreaterThan(0)
-    const notes = translateFixture(name).notes.join('\n')
-    for (const secret of secrets) expect(notes).not.toContain(secret)
-  })
-
-  it('takes what looks like a variable of ours, in a password, for text', () => {
-    const smms = { token: `a\${HOME}b$\${file:/etc/passwd}`, nested: [`\${X}`] }
-    const { config } = translatePicGo({
-      picBed: { uploader: 'smms', smms },
+  it('what looks like a variable of ours, in a password, is text', async () => {
+    const { config } = await importPicGo({
+      picBed: { uploader: 'smms', smms: { token: `a\${HOME}b$\${file:/etc/passwd}` } },
       settings: { serverKey: `\${KEY}` },
     })
-    const { value } = interpolate(config, { HOME: 'wrong' }, '/', (path, message) => {
-      throw new Error(`${path} ${message}`)
-    })
-    expect(value).toEqual({
+    const fail = (path: string, message: string) => expect.fail(`${path} ${message}`)
+    expect(interpolate(config, { HOME: 'wrong' }, '/', fail).value).toMatchObject({
       server: { key: `\${KEY}` },
-      default: 'smms/Default',
-      providers: { smms: { Default: smms } },
+      providers: { smms: { Default: { token: `a\${HOME}b$\${file:/etc/passwd}` } } },
     })
   })
 
-  it.each(FIXTURES)('gives a configuration for %s that our own schema takes', name => {
-    expect(configSchema.safeParse(translateFixture(name).config).error).toBeUndefined()
-  })
-
-  it('carries a configuration called __proto__ like any other', () => {
-    const file = JSON.parse(
-      '{"picBed":{"uploader":"smms"},"uploader":{"smms":{"configList":[{"_configName":"__proto__","token":"t"}]}}}',
-    )
-    const { config } = translatePicGo(file)
-    expect(JSON.stringify(config)).toBe(
-      '{"providers":{"smms":{"__proto__":{"token":"t"}}},"default":"smms/__proto__"}',
-    )
-  })
-
-  it('reads the server that a file has at the top', () => {
-    const { config } = translatePicGo({ picBed: {}, server: { port: '8080', host: '0.0.0.0', secret: 's' } })
-    expect(config['server']).toEqual({ port: 8080, host: '0.0.0.0', key: 's' })
-  })
-
-  it.each([
-    ['gitee', 'Gitee blocks requests from other websites, so images there do not show'],
-    ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
-  ])('says why the uploader %s has no provider', (type, reason) => {
-    const { notes } = translatePicGo({ picBed: { uploader: type, [type]: { token: 't' } } })
-    expect(notes).toContain(`"picBed.${type}" was skipped: ${reason}.`)
-    expect(notes.at(-1)).toContain(
-      `is "${type}", for which there is no provider here: choose another uploader`,
-    )
-  })
-
-  it.each([
-    ['lankong', 'lsky'],
-    ['minio', 's3'],
-    ['alist', 'openlist'],
-    ['githubPlus', 'github'],
-  ])('names for the plugin uploader %s the provider %s', (type, provider) => {
-    const { notes } = translatePicGo({ picBed: { uploader: type, [type]: { url: 'x' } } })
-    expect(notes).toContain(
-      `"picBed.${type}" was skipped: its options can't be imported. Configure the provider "${provider}" instead.`,
-    )
-    expect(notes.at(-1)).toContain(`Configure the provider "${provider}", or choose another uploader.`)
-  })
-
-  it('says that the gallery is not imported', () => {
-    const { notes } = translatePicGo({ picBed: {}, uploaded: [{ imgUrl: 'https://x.example/a.png' }] })
-    expect(notes).toContain('"uploaded" was ignored: the gallery is not imported.')
-  })
-
-  it('finds nothing inherited for an uploader called constructor', () => {
-    expect(translatePicGo({ picBed: { uploader: 'constructor' } })).toEqual({
-      config: { providers: {}, default: 'constructor/Default' },
-      notes: [
-        '"picBed" has no destination that can be imported.',
-        '"picBed.uploader" is "constructor", for which there is no provider here: choose another uploader.',
-      ],
-    })
+  it('a configuration called __proto__ is like any other, and an uploader called constructor inherits nothing', async () => {
+    const configList = [{ _configName: '__proto__', token: 't' }]
+    const { providers } = await importPicGo({ picBed: {}, uploader: { smms: { configList } } })
+    expect(Object.keys(providers['smms'] ?? {})).toEqual(['__proto__'])
+    const { config, notes } = await importPicGo({ picBed: { uploader: 'constructor' } })
+    expect(config).toEqual({ default: 'constructor/Default' })
+    expect(notes).toHaveLength(2)
   })
 })
 
 describe('the default destination', () => {
-  const github = (name: string, id: string) => ({
-    _configName: name,
-    _id: id,
-    repo: `someone/${id}`,
-    token: 't',
-  })
+  const github = (name: string, id: string) => ({ _configName: name, _id: id, repo: `me/${id}`, token: 't' })
   const three = [github('A', 'a'), github('B', 'b'), github('C', 'c')]
+  const old = { repo: 'me/old', token: 't' }
 
-  it.each([
-    ['the one that defaultId names', { configList: three, defaultId: 'b' }, undefined, 'github/B', 0],
-    [
-      'the one that the active copy names, when defaultId is unknown',
-      { configList: three, defaultId: 'x' },
-      three[2],
-      'github/C',
-      1,
-    ],
-    [
-      'the one that the active copy names, when defaultId is missing',
-      { configList: three },
-      three[1],
-      'github/B',
-      0,
-    ],
-    ['the first, when nothing names one', { configList: three, defaultId: '' }, undefined, 'github/A', 0],
-    ['the active copy, when the list is empty', { configList: [], defaultId: '' }, three[1], 'github/B', 0],
-    [
-      'the active copy, when there is no list',
-      undefined,
-      { repo: 'someone/old', token: 't' },
-      'github/Default',
-      0,
-    ],
-  ])('is %s', (_, store, copy, expected, notes) => {
-    const file = {
-      picBed: { uploader: 'github', ...(copy && { github: copy }) },
+  it.each<[string, Json | undefined, Json | undefined, string, number]>([
+    ['that defaultId names', { configList: three, defaultId: 'b' }, undefined, 'B', 0],
+    ['of the active copy: unknown defaultId', { configList: three, defaultId: 'x' }, three[2], 'C', 1],
+    ['of the active copy: no defaultId', { configList: three }, three[1], 'B', 0],
+    ['that is the first: nothing names one', { configList: three, defaultId: '' }, undefined, 'A', 0],
+    ['of the active copy: empty list', { configList: [], defaultId: '' }, three[1], 'B', 0],
+    ['of the active copy: no list', undefined, old, 'Default', 0],
+    ['of the list: the copy differs', { configList: three }, { ...three[0], token: 'edited' }, 'A', 1],
+  ])('is the one %s', async (_, store, copy, expected, count) => {
+    const { config, notes } = await importPicGo({
+      picBed: { uploader: 'github', current: 'imgur', ...(copy && { github: copy }) },
       uploader: { ...(store && { github: store }) },
-    }
-    const translation = translatePicGo(file)
-    expect(translation.config.default).toBe(expected)
-    expect(translation.notes).toHaveLength(notes)
-  })
-
-  it('comes from the list when the active copy differs, and a note says so', () => {
-    const translation = translatePicGo({
-      picBed: { uploader: 'github', github: { ...github('A', 'a'), token: 'edited' } },
-      uploader: { github: { configList: three, defaultId: 'a' } },
     })
-    expect(translation.config.providers).toMatchObject({ github: { A: { token: 't' } } })
-    expect(translation.notes).toEqual([
-      '"picBed.github" was ignored: it differs from "A" in "uploader.github", which is used.',
-    ])
+    expect(config['default']).toBe(`github/${expected}`)
+    expect(config).toMatchObject({ providers: { github: { [expected]: { token: 't' } } } })
+    expect(notes.filter(note => /defaultId|differs/.test(note))).toHaveLength(count)
   })
 
-  it('is `uploader` where `current` says something else', () => {
-    const picBed = { uploader: 'smms', current: 'imgur', smms: { token: 't' }, imgur: { clientId: 'c' } }
-    expect(translatePicGo({ picBed }).config.default).toBe('smms/Default')
-  })
-
-  it('is left to our own rule when no uploader is current', () => {
-    const one = translatePicGo({ picBed: { smms: { token: 't' } } })
-    expect(one).toEqual({ config: { providers: { smms: { Default: { token: 't' } } } }, notes: [] })
-    const two = translatePicGo({ picBed: { smms: { token: 't' }, imgur: { clientId: 'c' } } })
+  it('is left to our own rule when no uploader is current', async () => {
+    const one = await importPicGo({ picBed: { imgur: { clientId: 'c' } } })
+    expect([one.config['default'], one.notes]).toEqual([undefined, []])
+    const two = await importPicGo({ picBed: { github: old, imgur: { clientId: 'c' } } })
     expect(two.config).not.toHaveProperty('default')
-    expect(two.notes).toEqual([expect.stringContaining('"picBed.uploader" is missing')])
+    expect(two.notes.join()).toContain('"picBed.uploader" is missing')
   })
 
   it.each([
-    ['is not supported', { uploader: 'picgo-cloud', github: three[0] }, 'picgo-cloud/Default'],
+    ['is not supported', { uploader: 'picgo-cloud' }, 'PicGo Cloud accepts uploads only from PicGo'],
+    ['is blocked', { uploader: 'gitee' }, 'Gitee blocks requests from other websites'],
+    ['comes from a plugin', { uploader: 'x', x: { url: 'u' } }, 'there is no provider for "x"'],
+    ['is that of another plugin', { uploader: 'lankong' }, 'Configure the provider "lsky" instead'],
+    ['is that of another plugin', { uploader: 'minio' }, 'Configure the provider "s3" instead'],
+    ['is that of another plugin', { uploader: 'alist' }, 'Configure the provider "openlist" instead'],
+    ['is that of another plugin', { uploader: 'githubPlus' }, 'Configure the provider "github" instead'],
     [
-      'comes from a plugin',
-      { uploader: 'dogecloud', dogecloud: { url: 'u' }, github: three[0] },
-      'dogecloud/Default',
+      'was never filled in',
+      { uploader: 'smms', smms: { token: '' } },
+      'has no usable settings. Complete them',
     ],
-    ['was never filled in', { uploader: 'smms', smms: { token: '' }, github: three[0] }, 'smms/Default'],
-    ['has no configuration', { uploader: 'smms', github: three[0] }, 'smms/Default'],
-  ])('does not move to another destination when the current uploader %s', (_, picBed, expected) => {
-    const { config, notes } = translatePicGo({ picBed })
-    expect(config.providers).toEqual({ github: { A: { repo: 'someone/a', token: 't' } } })
-    expect(config.default).toBe(expected)
-    const pattern = `^"picBed.uploader" is "${picBed.uploader}", .* choose another uploader\\.$`
-    expect(notes.at(-1)).toMatch(new RegExp(pattern))
+    ['has no configuration', { uploader: 'smms' }, 'has no usable settings. Complete them'],
+  ])('does not move to another destination when the current uploader %s: %j', async (_, picBed, reason) => {
+    const { config, notes, providers } = await importPicGo({ picBed: { ...picBed, github: three[0] } })
+    expect(Object.keys(providers)).toEqual(['github'])
+    expect(config['default']).toBe(`${picBed.uploader}/Default`)
+    expect(notes.at(-1)).toContain(`"picBed.uploader" is "${picBed.uploader}", which `)
+    expect(notes.at(-1)).toContain(reason)
   })
 
-  it('does not move to the S3 configuration of another uploader that has the same name', () => {
-    const { config } = translatePicGo({
+  it('does not move to the S3 configuration of another uploader that has the same name', async () => {
+    const { config, providers } = await importPicGo({
       picBed: { uploader: 'aws-s3', 'aws-s3-plist': { bucketName: 'private' } },
       uploader: { 'aws-s3': { configList: [{ _id: '1', _configName: 'Default' }], defaultId: '1' } },
     })
-    expect(config).toMatchObject({
-      default: 's3/Default',
-      providers: { s3: { 'Default-2': { bucketName: 'private' } } },
-    })
-    expect(Object.keys((config.providers as Json).s3 as Json)).toEqual(['Default-2'])
-  })
-})
-
-describe('uploaders', () => {
-  it.each([
-    ['aliyun', 'aliyun'],
-    ['tcyun', 'tcyun'],
-    ['qiniu', 'qiniu'],
-    ['upyun', 'upyun'],
-    ['github', 'github'],
-    ['imgur', 'imgur'],
-    ['smms', 'smms'],
-    ['piclist', 'piclist'],
-    ['webdavplist', 'webdav'],
-    ['sftpplist', 'sftp'],
-    ['lskyplist', 'lsky'],
-    ['aws-s3', 's3'],
-    ['aws-s3-plist', 's3'],
-  ])('%s becomes %s with its options unchanged', (type, provider) => {
-    const options = { text: ' kept ', empty: '', no: false, number: 0, nothing: null, nested: { a: [1] } }
-    const bookkeeping = { _id: '1', _configName: 'Mine', _createdAt: 1, _updatedAt: 2 }
-    const { config, notes } = translatePicGo({
-      picBed: { uploader: type },
-      uploader: { [type]: { configList: [{ ...options, ...bookkeeping }], defaultId: '1' } },
-    })
-    expect(config).toEqual({ default: `${provider}/Mine`, providers: { [provider]: { Mine: options } } })
-    expect(notes).toEqual([])
+    expect(config['default']).toBe('s3/Default')
+    expect(Object.keys(providers['s3'] ?? {})).toEqual(['Default-2'])
   })
 })
 
 describe('names of files', () => {
+  const rename = (format: unknown, settings: Json = {}, enable = true) =>
+    importPicGo({
+      picBed: { github: UPLOADERS['github'] },
+      settings,
+      buildIn: { rename: { enable, format } },
+    })
+  const TIMESTAMP = '{Y}{m}{d}{h}{i}{s}{ms}{extname}'
+
   it.each([
     ['{filename}', '{filename}{extname}'],
     [undefined, '{filename}{extname}'],
@@ -325,102 +194,94 @@ describe('names of files', () => {
     ['{md5-16}{sha1}{sha256}{uuid}{ulid}', '{md5-16}{sha1}{sha256}{uuid}{ulid}{extname}'],
     ['{Str-5}-{SHA1-8}-{sha256-12}', '{str-5}-{sha1-8}-{sha256-12}{extname}'],
     [
-      '{localFolder}/{localfolder:}/{localFolder:0}/{localFolder:3}-{uuid}',
-      '{localFolder:1}/{localFolder:1}/{localFolder:1}/{localFolder:3}-{uuid}{extname}',
+      '{localFolder}/{localfolder:}/{localFolder:0}/{uuid}',
+      '{localFolder:1}/{localFolder:1}/{localFolder:1}/{uuid}{extname}',
     ],
     ['{uuid}{extname}', '{uuid}{extname}'],
-  ])('buildIn.rename.format %j becomes %j', (format, keyTemplate) => {
-    const { config, notes } = translatePicGo({ picBed: {}, buildIn: { rename: { enable: true, format } } })
-    expect(config.keyTemplate).toBe(keyTemplate)
-    expect(notes.filter(note => note.includes('rename'))).toEqual([])
-  })
+  ])(
+    'buildIn.rename.format %j becomes %j, in the folder of each destination',
+    async (format, keyTemplate) => {
+      const { config, notes, providers } = await rename(format)
+      expect(config['keyTemplate']).toBe(keyTemplate)
+      expect(providers['github']?.['Default']).toMatchObject({ keyTemplate: `img/${keyTemplate}` })
+      expect(notes.filter(note => note.includes('rename'))).toEqual([])
+    },
+  )
 
   it.each([
     ['{filename}.{ext}', 'it has the unknown placeholder {ext}'],
     ['{Y', 'it has an unmatched brace near "{Y"'],
     ['C:\\{uuid}', 'it contains a backslash or a control character'],
-    ['photo', 'without a placeholder every file would get the same name'],
     ['photo{extname}', 'without a placeholder every file would get the same name'],
     ['../{uuid}', 'it has a "." or ".." segment'],
     ['{Y}/', 'it ends with "/" instead of a file name'],
-  ])('buildIn.rename.format %j is left out with a note', (format, reason) => {
-    const { config, notes } = translatePicGo({ picBed: {}, buildIn: { rename: { enable: true, format } } })
+  ])('buildIn.rename.format %j is left out with a note', async (format, reason) => {
+    const { config, notes } = await rename(format)
     expect(config).not.toHaveProperty('keyTemplate')
     expect(notes).toContain(`"buildIn.rename.format" was ignored: ${reason}.`)
   })
 
-  it('are not touched while renaming is switched off', () => {
-    const { config } = translatePicGo({
-      picBed: {},
-      buildIn: { rename: { enable: false, format: '{uuid}' } },
-    })
-    expect(config).not.toHaveProperty('keyTemplate')
+  it('are not touched while renaming is off, and follow the timestamp where both are on', async () => {
+    expect((await rename('{uuid}', {}, false)).config).not.toHaveProperty('keyTemplate')
+    expect((await rename('{uuid}', { autoRename: true })).config['keyTemplate']).toBe(TIMESTAMP)
   })
 
-  it('follow the timestamp where both renamings are on, as in PicList', () => {
-    const { config } = translatePicGo({
-      picBed: {},
-      settings: { autoRename: true },
-      buildIn: { rename: { enable: true, format: '{uuid}' } },
-    })
-    expect(config.keyTemplate).toBe('{Y}{m}{d}{h}{i}{s}{ms}{extname}')
-  })
+  it.each([
+    ['{filename}', 'replace'],
+    ['{filename}-{md5}', undefined],
+  ])(
+    'that are equal replace each other, as there, unless the name holds the content: %s',
+    async (format, rule) => {
+      expect((await rename(format)).providers['github']?.['Default']?.['onConflict']).toBe(rule)
+    },
+  )
 })
 
 describe('settings', () => {
-  const translateSettings = (settings: Json) => translatePicGo({ picBed: { smms: { token: 't' } }, settings })
-
-  it.each([
-    [36677, 36677],
-    ['36677', 36677],
-    [' 80 ', 80],
-    [65535, 65535],
-    [0, undefined],
-    [65536, undefined],
-    [80.5, undefined],
-    ['', undefined],
-    [true, undefined],
-    [[80], undefined],
-    [null, undefined],
-  ])('a port of %j gives %j', (port, expected) => {
-    const { config, notes } = translateSettings({ server: { port } })
-    expect(config.server).toEqual(expected === undefined ? undefined : { port: expected })
-    expect(notes).toHaveLength(expected === undefined ? 1 : 0)
+  it.each<[Json, Json, number]>([
+    ...([36677, '36677', ' 36677 '] as const).map((port): [Json, Json, number] => [
+      { server: { port } },
+      { server: { port: 36677 } },
+      0,
+    ]),
+    ...[0, 65536, 80.5, '', true, [80], null].map((port): [Json, Json, number] => [
+      { server: { port } },
+      {},
+      1,
+    ]),
+    [{ serverKey: 'a' }, { server: { key: 'a' } }, 0],
+    [{ server: { secret: ' a ' } }, { server: { key: 'a' } }, 0],
+    [{ serverKey: 123456 }, { server: { key: '123456' } }, 0],
+    [{ serverKey: '', server: { secret: 'b' } }, { server: { key: 'b' } }, 0],
+    [{ serverKey: 'a', server: { secret: 'a' } }, { server: { key: 'a' } }, 0],
+    [{ serverKey: 'a', server: { secret: 'b' } }, { server: { key: 'a' } }, 1],
+    [{ serverKey: null, server: { secret: null } }, {}, 0],
+    [{ serverKey: ['a'] }, {}, 1],
+    [{ logLevel: ['all'] }, { log: { level: 'info' } }, 0],
+    [{ logLevel: ['success', 'error'] }, { log: { level: 'info' } }, 0],
+    [{ logLevel: ['error', 'warn'] }, { log: { level: 'warn' } }, 0],
+    [{ logLevel: 'error' }, { log: { level: 'error' } }, 0],
+    [{ logLevel: ['none'] }, { log: { level: 'error' } }, 1],
+    [{ logLevel: ['loud'] }, {}, 1],
+    [{ logLevel: {} }, {}, 1],
+  ])('%j become %j, with %d notes', async (settings, expected, count) => {
+    const { config, notes } = await importPicGo({ picBed: { imgur: { clientId: 'c' } }, settings })
+    const { providers: _, ...rest } = config
+    expect(rest).toEqual(expected)
+    expect(notes).toHaveLength(count)
   })
 
-  it.each([
-    [{ serverKey: 'a' }, 'a', 0],
-    [{ server: { secret: ' a ' } }, 'a', 0],
-    [{ serverKey: 123456 }, '123456', 0],
-    [{ serverKey: '', server: { secret: 'b' } }, 'b', 0],
-    [{ serverKey: 'a', server: { secret: 'a' } }, 'a', 0],
-    [{ serverKey: 'a', server: { secret: 'b' } }, 'a', 1],
-    [{ serverKey: null, server: { secret: null } }, undefined, 0],
-    [{ serverKey: ['a'] }, undefined, 1],
-  ])('the key of %j is %j', (settings, key, notes) => {
-    const translation = translateSettings(settings)
-    expect(translation.config.server).toEqual(key === undefined ? undefined : { key })
-    expect(translation.notes).toHaveLength(notes)
+  it('of the server may be at the top', async () => {
+    const { config } = await importPicGo({
+      picBed: {},
+      server: { port: '8080', host: '0.0.0.0', secret: 's' },
+    })
+    expect(config['server']).toEqual({ port: 8080, host: '0.0.0.0', key: 's' })
   })
 
-  it.each([
-    [['all'], 'info', 0],
-    ['all', 'info', 0],
-    [['success', 'error'], 'info', 0],
-    [['error', 'warn'], 'warn', 0],
-    ['error', 'error', 0],
-    [['none'], 'error', 1],
-    [['loud'], undefined, 1],
-    [{}, undefined, 1],
-  ])('logLevel %j becomes %j', (logLevel, level, notes) => {
-    const translation = translateSettings({ logLevel })
-    expect(translation.config.log).toEqual(level === undefined ? undefined : { level })
-    expect(translation.notes).toHaveLength(notes)
-  })
-
-  it('says nothing about picture processing and rewriting that are switched off', () => {
-    const { notes } = translatePicGo({
-      picBed: { smms: { token: 't' }, transformer: 'base64', proxy: '' },
+  it('that are switched off get no notes', async () => {
+    const { notes } = await importPicGo({
+      picBed: { imgur: { clientId: 'c' }, transformer: 'base64', proxy: '' },
       settings: { urlRewrite: { rules: [{ match: 'a', replace: 'b', enable: false }] }, rename: false },
       buildIn: {
         compress: { quality: '100', isConvert: false, isConvertMap: { smms: false }, convertFormat: 'webp' },
@@ -429,5 +290,231 @@ describe('settings', () => {
       picgoPlugins: { 'picgo-plugin-s3': true, 'picgo-plugin-compress': false },
     })
     expect(notes).toEqual([])
+  })
+
+  it('of the links and the gallery', async () => {
+    const rules = [
+      { match: '^https://raw\\.', replace: 'https://cdn.', enable: true, ignoreCase: true },
+      { match: 'x', replace: 'y', enable: false },
+      { match: '(', replace: 'y' },
+    ]
+    const uploaded = [{ imgUrl: 'https://x.example/a.png' }]
+    const file = { picBed: { imgur: { clientId: 'c' } }, settings: { urlRewrite: { rules } }, uploaded }
+    const { providers, notes } = await importPicGo(file)
+    const urlRewrite = [{ from: '^https://raw\\.', to: 'https://cdn.', flags: 'i' }]
+    expect(providers['imgur']?.['Default']).toMatchObject({ urlRewrite })
+    expect(notes).toEqual([
+      '"settings.urlRewrite.rules[2]" was skipped: it is not a valid rule.',
+      '"uploaded" was ignored: the gallery is not imported.',
+    ])
+  })
+})
+
+describe('pictures', () => {
+  const WATERMARK = { isAddWatermark: true, watermarkType: 'text', watermarkText: '© me' }
+
+  async function translate(buildIn: Json) {
+    const uploader = {
+      github: { configList: [{ ...UPLOADERS['github'], _configName: 'a', _id: 'a' }], defaultId: 'a' },
+      imgur: { configList: [{ _configName: 'b', _id: 'b', clientId: 'c' }], defaultId: 'b' },
+    }
+    const { config, notes, providers } = await importPicGo({
+      picBed: { uploader: 'github' },
+      uploader,
+      buildIn,
+    })
+    expect(configSchema.safeParse(config).error).toBeUndefined()
+    const images = (type: string, name: string) => providers[type]?.[name]?.['images']
+    return {
+      images: config['images'],
+      github: images('github', 'a'),
+      imgur: images('imgur', 'b'),
+      notes: notes.filter(note => note.includes('buildIn')),
+    }
+  }
+
+  it.each<[compress: Json, images: Json | undefined]>([
+    [{ quality: 80 }, { quality: 80 }],
+    [{ quality: '70' }, { quality: 70 }],
+    [{ quality: 100 }, undefined],
+    [
+      { isConvert: true, convertFormat: 'webp' },
+      { format: 'webp', larger: true },
+    ],
+    [{ isConvert: true }, { format: 'jpeg', larger: true }],
+    [{ isConvert: false, convertFormat: 'webp' }, undefined],
+    [
+      { isConvert: true, convertFormat: 'tiff', formatConvertObj: '{"png":"webp","jpg":"jpg"}' },
+      { format: { png: 'webp' }, larger: true },
+    ],
+    [
+      {
+        isConvert: true,
+        convertFormat: 'webp',
+        formatConvertObj: { png: 'jpg', gif: 'gif', tif: 'avif', heic: 'jpg', avif: 'avif' },
+      },
+      { format: { jpeg: 'webp', png: 'jpeg', webp: 'webp', tiff: 'avif', heic: 'jpeg' }, larger: true },
+    ],
+    [
+      { isReSize: true, reSizeWidth: 500, reSizeHeight: 0, skipReSizeOfSmallImg: true },
+      { resize: { width: 500 } },
+    ],
+    [
+      { isReSize: true, reSizeWidth: '500', reSizeHeight: 300 },
+      { resize: { width: 500, height: 300, enlarge: true } },
+    ],
+    [{ isReSize: true, reSizeWidth: 0, reSizeHeight: 0 }, undefined],
+    [{ isReSizeByPercent: true, reSizePercent: 50 }, { resize: { percent: 50 } }],
+    [{ isReSizeByPercent: true, reSizePercent: 150 }, { resize: { percent: 150, enlarge: true } }],
+    [{ isRotate: true, rotateDegree: 0 }, undefined],
+    [{ isRemoveExif: true }, { stripMetadata: true }],
+  ])('compress %j', async (compress, images) => {
+    expect((await translate({ compress })).images).toEqual(images)
+  })
+
+  it.each<[watermark: Json, expected: Json]>([
+    [{}, { text: '© me' }],
+    [
+      {
+        isFullScreenWatermark: true,
+        watermarkDegree: -30,
+        watermarkFontPath: '/fonts/a.ttf',
+        watermarkScaleRatio: 0.3,
+        watermarkColor: '#CCCCCC73',
+        watermarkPosition: 'northwest',
+      },
+      { text: '© me', font: '/fonts/a.ttf', scale: 0.3, color: '#CCCCCC73', position: 'northwest' },
+    ],
+    [{ watermarkColor: '#abc' }, { text: '© me', color: '#aabbcc' }],
+    [
+      {
+        watermarkType: 'image',
+        watermarkImagePath: '/logo.png',
+        watermarkPosition: 'center',
+        watermarkImageOpacity: 51,
+      },
+      { image: '/logo.png', position: 'centre', opacity: 0.2 },
+    ],
+  ])('watermark %j', async (watermark, expected) => {
+    const { images } = await translate({ watermark: { ...WATERMARK, ...watermark } })
+    expect(images).toEqual({ watermark: expected })
+  })
+
+  it.each<[Json, string[]]>([
+    [
+      { compress: { isRotate: true, rotateDegree: 90 } },
+      ['compress.isRotate" was ignored: it is not supported.'],
+    ],
+    [{ compress: { isFlip: true } }, ['compress.isFlip" was ignored: it is not supported.']],
+    [{ compress: { isFlop: true } }, ['compress.isFlop" was ignored: it is not supported.']],
+    [
+      { watermark: { ...WATERMARK, isFullScreenWatermark: true, watermarkDegree: -30 } },
+      [
+        'watermark.watermarkDegree" was ignored: it is not supported.',
+        'watermark.isFullScreenWatermark" was ignored: it is not supported.',
+      ],
+    ],
+    [
+      { skipProcess: { skipProcessExtList: 'zip,.gif,jpg' } },
+      ['skipProcess" was ignored: image options apply to all formats, including .gif, jpg.'],
+    ],
+    [
+      { compress: { isConvert: true, convertFormat: 'gif', formatConvertObj: { png: 'pdf' } } },
+      [
+        'compress.formatConvertObj" was ignored for "png": converting it to "pdf" is not supported.',
+        'compress.convertFormat" was ignored: converting to "gif" is not supported.',
+      ],
+    ],
+    [{ watermark: { ...WATERMARK, watermarkText: '' } }, ['watermark" was ignored: it has no text.']],
+    [
+      { watermark: { ...WATERMARK, watermarkPosition: 'middle' } },
+      ['watermark.watermarkPosition" was ignored: it is not a valid position.'],
+    ],
+    [
+      { watermark: { ...WATERMARK, watermarkColor: 'red' } },
+      ['watermark.watermarkColor" was ignored: it must be written "#RRGGBB".'],
+    ],
+  ])('what has no counterpart is named, once: %j', async (buildIn, expected) => {
+    expect((await translate(buildIn)).notes).toEqual(expected.map(note => `"buildIn.${note}`))
+  })
+
+  it('of single uploaders and configurations become those of destinations', async () => {
+    const { images, github, imgur, notes } = await translate({
+      compress: { quality: 80, isRemoveExif: true, isRemoveExifMap: { imgur: false, github: true } },
+      watermark: { ...WATERMARK, isAddWatermark: false, isAddWatermarkMap: { github: false } },
+      list: [{ id: 'a', compress: { quality: 50 }, watermark: { isAddWatermark: true } }],
+    })
+    expect(images).toEqual({ quality: 80, stripMetadata: true })
+    expect(imgur).toEqual({ quality: 80 })
+    expect(github).toEqual({ quality: 50, stripMetadata: true, watermark: { text: '© me' } })
+    expect(notes).toEqual([])
+    const off = await translate({ compress: { quality: 80, qualityMap: { imgur: 100 } } })
+    expect(off.imgur).toEqual({})
+  })
+})
+
+describe('PicList', () => {
+  const github = (name: string) => ({
+    ...UPLOADERS['github'],
+    _id: name,
+    _configName: name,
+    path: `${name}/`,
+  })
+  const imgur = { _id: 'h', _configName: 'Host', clientId: 'c' }
+  const TIMESTAMP = '{Y}{m}{d}{h}{i}{s}{ms}{extname}'
+
+  function importList(
+    settings: Json,
+    { second = github('backup') as unknown, uploader = 'github', buildIn = {} } = {},
+  ) {
+    const picBed = { uploader: 'github', secondUploader: uploader, secondUploaderConfig: second }
+    const lists = {
+      github: { configList: [github('blog'), github('backup')], defaultId: 'blog' },
+      imgur: { configList: [imgur], defaultId: 'h' },
+    }
+    return importPicGo({ picBed, settings, buildIn, uploader: lists })
+  }
+  const mirrorsOf = ({ providers }: { providers: Record<string, Record<string, Json>> }) =>
+    Object.values(providers).flatMap(named =>
+      Object.entries(named).map(([name, { mirrors }]) => `${name} > ${mirrors}`),
+    )
+
+  it("'s second uploader is a mirror of every other destination, and none of itself", async () => {
+    const listed = await importList({ enableSecondUploader: true })
+    expect(mirrorsOf(listed)).toEqual(['blog > github/backup', 'backup > undefined', 'Host > github/backup'])
+    const other = await importList({ enableSecondUploader: true }, { second: github('other') })
+    expect(mirrorsOf(other)).toContain('backup > github/other')
+    const off = await importList({ enableSecondUploader: false })
+    expect(mirrorsOf(off).join()).not.toContain('github/')
+  })
+
+  it.each([
+    ['telegraphplist', { _id: 'x' }, 'nothing of "telegraphplist" can be used here'],
+    ['github', {}, 'nothing of "github" can be used here'],
+    ['', {}, 'no second uploader is chosen'],
+  ])("'s second uploader %j %j is said to be left out", async (uploader, second, why) => {
+    const imported = await importList({ enableSecondUploader: true }, { second, uploader })
+    expect(imported.notes).toContain(`"settings.enableSecondUploader" was ignored: ${why}.`)
+    expect(mirrorsOf(imported).join()).not.toContain('github/')
+  })
+
+  it("'s autoRename names files for hosts, too, and can be switched off for one configuration", async () => {
+    const buildIn = { list: [{ id: 'backup', autoRename: false }] }
+    const { providers } = await importList({ autoRename: true }, { buildIn })
+    expect(providers).toMatchObject({
+      github: {
+        blog: { keyTemplate: `blog/${TIMESTAMP}` },
+        backup: { keyTemplate: 'backup/{filename}-{sha256-8}{extname}' },
+      },
+      imgur: { Host: { keyTemplate: TIMESTAMP } },
+    })
+  })
+
+  it.each([
+    ['web-uploader', { url: 'https://img.example/100%/up?token=5%off', paramName: 'file' }, '5%off'],
+    ['advancedplist', { endpoint: 'https://img.example/100%/up?key=5%off', method: 'POST' }, '5%off'],
+  ])('a percent sign in a URL of %s does not end the start', async (type, options, secret) => {
+    const { config } = await importPicGo({ picBed: { uploader: type, [type]: options } })
+    expect(JSON.stringify(config)).toContain(secret)
   })
 })

@@ -100,14 +100,6 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     if (!['piclist'].includes(type)) expect(left).toBeGreaterThan(0)
   })
 
-  it('is the second uploader of PicList: only a note', async () => {
-    for (const wrong of [null, 5, 'qiniu', { token: 1 }, []]) {
-      const more = { secondUploader: 'qiniu', secondUploaderId: wrong, secondUploaderConfig: wrong }
-      const config = await load(fileWith('qiniu', { ...UPLOADERS['qiniu'], area: '' }, more))
-      expect(config.destinations).toHaveLength(1)
-    }
-  })
-
   it('can be completed by the environment', async () => {
     const env = { UPLOAD_SERVER__PROVIDERS__SMMS__MINE__TOKEN: 'token' }
     const config = await load(fileWith('smms', { backupDomain: 'x.example.com' }), env)
@@ -169,7 +161,7 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     expect(result[0]).toMatch(/^https:\/\/l\.example\.com\/a-[0-9a-f]{8}\.txt$/)
   })
 
-  it.each(['.', '..', 'a\nb', 'a\u001b[2J', '\ud800', '  ', 7, {}])('is called %j', async name => {
+  it.each(['.', '..', 'a\nb', 'a\u001b[2J', '  ', true, {}])('is called %j', async name => {
     const file = { picBed: { uploader: 'github' }, uploader: {} as object }
     const saved = [GOOD, { ...GOOD, _id: 'odd', _configName: name }]
     file.uploader = { github: { configList: saved, defaultId: 'odd' } }
@@ -181,13 +173,30 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     )
   })
 
-  it('is the place of a watermark', async () => {
-    const watermark = { isAddWatermark: true, watermarkText: 'x', watermarkPosition: 'middle' }
+  it('is where copies go: none are made, and names with a hash are told of only where there are some', async () => {
+    const second = { ...GOOD, _id: 'x', _configName: 'Second', repo: 'no repository' }
+    const more = { secondUploader: 'github', secondUploaderConfig: second }
     const config = await load({
-      ...fileWith('github', {}),
-      buildIn: { watermark, list: [{ id: 'good', watermark }] },
+      ...fileWith('imgur', UPLOADERS['imgur'] ?? {}, more),
+      settings: { enableSecondUploader: true },
     })
-    expect(config.destinations).toHaveLength(1)
-    expect(config.notes.join()).toContain('"buildIn.watermark.watermarkPosition" was ignored')
+    expect(config.destinations.map(({ name, common }) => [name, common.mirrors])).toEqual([
+      ['Good', []],
+      ['Mine', []],
+    ])
+    expect(config.notes).toEqual([
+      expect.stringContaining('"picBed.secondUploaderConfig" was skipped, because'),
+      expect.stringContaining('Files at github/Good get names such as'),
+    ])
   })
+})
+
+it('a file of PicGo or PicList with every uploader is read and opened as it is', async () => {
+  const lists = Object.entries(UPLOADERS).map(([type, options]) => [
+    type,
+    { configList: [{ _id: type, _configName: 'Mine', ...options }], defaultId: type },
+  ])
+  const config = await load({ picBed: { uploader: 'aliyun' }, uploader: Object.fromEntries(lists) })
+  expect(config.settings.default).toBe('aliyun/Mine')
+  expect(config.destinations).toHaveLength(lists.length)
 })

@@ -1,13 +1,16 @@
-import { isRecord } from '../../members.ts'
-import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { type Old, type OnNote, openOld } from './old.ts'
+import { messageOf } from '../../errors.ts'
+import { parseKeyTemplate, tellsApart } from '../../payload/object-key.ts'
+import { HASHED_NAME } from '../../providers/shared/picgo-options.ts'
+import { configSchema } from '../schema.ts'
+import type { Old } from './old.ts'
 
-/** Marks destinations at which files keep their own names. */
-export const NOT_RENAMED = ''
+/** Marks a destination at which files keep their own names, although others rename them. */
+const NOT_RENAMED = ''
 
+/** The key templates that renaming makes. */
 export interface Naming {
   /** Template of all destinations; undefined if files keep their names, for which our default is used. */
-  readonly keyTemplate: string | undefined
+  readonly general: string | undefined
   /** Templates of single destinations, by their `_id`; `NOT_RENAMED` if renaming is disabled for only that one. */
   readonly own: ReadonlyMap<string, string>
 }
@@ -16,21 +19,19 @@ export interface Naming {
 const TIMESTAMP_TEMPLATE = '{Y}{m}{d}{h}{i}{s}{ms}{extname}'
 
 /** Reads the renaming for all destinations (`buildIn.rename`, `settings.autoRename`) and for single ones (`buildIn.list`). */
-export function translateNaming(settings: Old, buildIn: Old, note: OnNote): Naming {
+export function readNaming(settings: Old, buildIn: Old, entries: readonly Old[]): Naming {
   const rename = buildIn.section('rename')
   const auto = settings.get('autoRename')
-  const keyTemplate = chooseTemplate(auto, rename)
-  const own = new Map<string, string>()
-  for (const [index, item] of buildIn.list('list').entries()) {
-    const entry = openOld(isRecord(item) ? item : {}, `buildIn.list[${index}]`, note)
+  const general = chooseTemplate(auto, rename)
+  const own = entries.flatMap((entry): [string, string][] => {
     const id = entry.text('id')
-    if (id === undefined || !['rename', 'autoRename'].some(name => entry.get(name) !== undefined)) continue
-    const { path, all } = entry.section('rename')
-    const merged = openOld({ ...rename.all, ...all }, path, note)
-    const template = chooseTemplate(entry.get('autoRename') ?? auto, merged)
-    if (template !== keyTemplate) own.set(id, template ?? NOT_RENAMED)
-  }
-  return { keyTemplate, own }
+    if (id === undefined || (entry.get('rename') === undefined && entry.get('autoRename') === undefined))
+      return []
+    const own = entry.section('rename')
+    const template = chooseTemplate(entry.get('autoRename') ?? auto, own.with({ ...rename.all, ...own.all }))
+    return template === general ? [] : [[id, template ?? NOT_RENAMED]]
+  })
+  return { general, own: new Map(own) }
 }
 
 /** PicList applies the timestamp last, so it wins. */
@@ -61,6 +62,37 @@ function findDefect(template: string): string | undefined {
     parseKeyTemplate(template)
     return undefined
   } catch (error) {
-    return `it ${error instanceof Error ? error.message.split(';')[0] : 'is not a valid template'}`
+    return `it ${messageOf(error).split(';')[0]}`
   }
+}
+
+/** The endings of key templates that providers make from PicGo's options: after a folder, and for hosts without folders. */
+const ENDINGS = [HASHED_NAME, '{filename}{extname}']
+const STANDARD = configSchema.shape.keyTemplate.parse(undefined)
+
+/**
+ * Combines the folder of a destination with the name that PicGo's renaming makes. In PicGo and PicList, a new file replaces
+ * an existing one of the same name.
+ */
+export function nameOf(keyTemplate: unknown, renaming: string | undefined) {
+  const combined = combine(keyTemplate, renaming)
+  const isReplacing = typeof combined === 'string' && !tellsApart(combined)
+  return { ...(isReplacing && { onConflict: 'replace' }), keyTemplate: combined }
+}
+
+function combine(keyTemplate: unknown, renaming: string | undefined): unknown {
+  if (renaming === undefined) return keyTemplate
+  if (renaming === NOT_RENAMED) return keyTemplate ?? STANDARD
+  if (typeof keyTemplate !== 'string') return renaming
+  const ending = ENDINGS.find(one => keyTemplate.endsWith(one))
+  return ending === undefined ? keyTemplate : keyTemplate.slice(0, -ending.length) + renaming
+}
+
+/** Says at which of these destinations files get other names than from the old program. */
+export function noteNames(destinations: readonly { id: string; keyTemplate: unknown }[]): string[] {
+  const hashed = destinations.filter(({ keyTemplate }) => `${keyTemplate}`.endsWith(HASHED_NAME))
+  if (hashed.length === 0) return []
+  return [
+    `Files at ${hashed.map(({ id }) => id).join(', ')} get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".`,
+  ]
 }

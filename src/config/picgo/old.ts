@@ -1,4 +1,5 @@
-import { isRecord, type Json } from '../../members.ts'
+import { at, isRecord, type Json } from '../../members.ts'
+import { textOf } from '../../providers/shared/picgo-options.ts'
 
 /** Records what could not be imported. `path` is a path in the old file, `what` the rest of the sentence. */
 export type OnNote = (path: string, what: string) => void
@@ -13,25 +14,28 @@ export interface Old {
   read<T>(name: string, what: string, parse: (value: unknown) => T | undefined): T | undefined
   /** An object; an empty one if there is none. */
   section(name: string): Old
-  /** A list; an empty one if there is none. */
-  list(name: string): readonly unknown[]
-  /** A trimmed string; undefined, without a note, if it is empty or anything else. */
+  /** The objects of a list. */
+  list(name: string): Old[]
+  /** Trimmed text; undefined, without a note, if it is empty or neither a string nor a number. */
   text(name: string): string | undefined
   /** A number, which PicList often stores as it was typed; undefined, without a note, if it is not in the range. */
   number(name: string, least: number, most: number): number | undefined
+  isOn(name: string): boolean
+  /** The same place with other members. */
+  with(members: Json): Old
   /** @param name a member, or empty for the object itself */
   note(name: string, what: string): void
 }
 
 /** @param path path in the old file; empty for the whole file */
-export function openOld(all: Json, path: string, note: OnNote): Old {
+export function openOld(all: Json, path: string, onNote: OnNote): Old {
   const get = (name: string) => (Object.hasOwn(all, name) ? all[name] : undefined)
-  const at = (name: string) => [path, name].filter(part => part !== '').join('.')
+  const note = (name: string, what: string) => onNote(name === '' ? path : at(path, name), what)
   const text = (name: string) => textOf(get(name))
   function read<T>(name: string, what: string, parse: (value: unknown) => T | undefined): T | undefined {
     const value = get(name)
     const result = value === undefined ? undefined : parse(value)
-    if (value !== undefined && result === undefined) note(at(name), `was ignored: ${what}`)
+    if (value !== undefined && result === undefined) note(name, `was ignored: ${what}`)
     return result
   }
   return {
@@ -40,28 +44,32 @@ export function openOld(all: Json, path: string, note: OnNote): Old {
     get,
     read,
     text,
-    section: name =>
-      openOld(
-        read(name, 'it is not an object', value => (isRecord(value) ? value : undefined)) ?? {},
-        at(name),
-        note,
-      ),
-    list: name => read(name, 'it is not a list', value => (Array.isArray(value) ? value : undefined)) ?? [],
+    note,
+    isOn: name => get(name) === true,
+    with: members => openOld(members, path, onNote),
+    section(name) {
+      const value = read(name, 'it is not an object', value => (isRecord(value) ? value : undefined))
+      return openOld(value ?? {}, at(path, name), onNote)
+    },
+    list(name) {
+      const items: readonly unknown[] =
+        read(name, 'it is not a list', value => (Array.isArray(value) ? value : undefined)) ?? []
+      return items.flatMap((item, index) => {
+        const place = at(at(path, name), index)
+        if (isRecord(item)) return [openOld(item, place, onNote)]
+        onNote(place, 'was skipped: it is not an object')
+        return []
+      })
+    },
     number(name, least, most) {
-      const value = get(name)
-      const number = typeof value === 'number' ? value : Number(text(name) ?? Number.NaN)
+      const number = Number(text(name) ?? Number.NaN)
       return number >= least && number <= most ? number : undefined
     },
-    note: (name, what) => note(at(name), what),
   }
 }
 
-/** A trimmed string; undefined if it is empty or not a string. */
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
-}
-
-/** The object without members that are undefined. */
-export function compact(value: Json): Json {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined))
+/** The object without members that are undefined; undefined if none is left. */
+export function compact(value: Json): Json | undefined {
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return members.length === 0 ? undefined : Object.fromEntries(members)
 }

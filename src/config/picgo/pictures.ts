@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type Json } from '../../members.ts'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
-import { compact, type Old, type OnNote, openOld, textOf } from './old.ts'
+import { textOf } from '../../providers/shared/picgo-options.ts'
+import { compact, type Old } from './old.ts'
 
 /** PicList's names for our formats. */
 const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }
@@ -13,31 +14,26 @@ export interface Pictures {
   own(type: string, id: string | undefined): Json | undefined
 }
 
-/** Reads `buildIn.compress` and `buildIn.watermark`, with their overrides for uploaders (`…Map`) and for single destinations. */
-export function readPictures(buildIn: Old, note: OnNote): Pictures {
+/**
+ * Reads `buildIn.compress` and `buildIn.watermark`, with their overrides for uploaders (`…Map`) and for single destinations.
+ *
+ * @param entries `buildIn.list`: the options of single destinations, by their `_id`
+ */
+export function readPictures(buildIn: Old, entries: readonly Old[]): Pictures {
   noteSkipped(buildIn)
-  const said = new Set<string>()
-  const noteOnce: OnNote = (path, what) => {
-    if (!said.has(path + what)) note(path, what)
-    said.add(path + what)
-  }
-  const recordIn = (parent: Json, name: string) => (isRecord(parent[name]) ? parent[name] : {})
-  const merge = (path: string, type: string, entry: Json) => {
+  const translateFor = (type: string, entry?: Old) => {
     const open = (name: string) => {
-      const merged = { ...forUploader(recordIn(buildIn.all, name), type), ...recordIn(entry, name) }
-      return openOld(merged, `${path}.${name}`, noteOnce)
+      const [general, own] = [forUploader(buildIn.section(name).all, type), (entry ?? buildIn).section(name)]
+      return own.with(entry ? { ...general, ...own.all } : general)
     }
     return translate(open('compress'), open('watermark'))
   }
-  const entries = Array.isArray(buildIn.get('list')) ? buildIn.list('list') : []
-  const general = merge('buildIn', '', {})
+  const general = translateFor('')
   return {
     general,
     own(type, id) {
-      const index = entries.findIndex(one => isRecord(one) && id !== undefined && one.id === id)
-      const entry = entries[index]
-      const path = index < 0 ? 'buildIn' : `buildIn.list[${index}]`
-      const mine = merge(path, type, isRecord(entry) ? entry : {})
+      const entry = entries.find(one => id !== undefined && one.text('id') === id)
+      const mine = translateFor(type, entry)
       return isDeepStrictEqual(mine, general) ? undefined : (mine ?? {})
     },
   }
@@ -54,31 +50,29 @@ function forUploader(section: Json, type: string): Json {
 }
 
 function translate(compress: Old, watermark: Old): Json | undefined {
-  noteUnsupported(compress, watermark)
+  const hasMark = watermark.isOn('isAddWatermark')
+  noteUnsupported(compress, watermark, hasMark)
   const quality = compress.number('quality', 1, 99)
-  const format = isOn(compress, 'isConvert') ? readFormat(compress) : undefined
-  const pictures = compact({
+  const format = compress.isOn('isConvert') ? readFormat(compress) : undefined
+  return compact({
     format,
     // PicList always keeps the converted image, even if it is larger.
     larger: format === undefined ? undefined : true,
     quality: quality === undefined ? undefined : Math.round(quality),
     resize: readResize(compress),
-    stripMetadata: isOn(compress, 'isRemoveExif') || undefined,
-    watermark: isOn(watermark, 'isAddWatermark') ? readWatermark(watermark) : undefined,
+    stripMetadata: compress.isOn('isRemoveExif') || undefined,
+    watermark: hasMark ? readWatermark(watermark) : undefined,
   })
-  return Object.keys(pictures).length > 0 ? pictures : undefined
 }
 
-const isOn = (old: Old, name: string) => old.get(name) === true
-
-function noteUnsupported(compress: Old, watermark: Old): void {
-  const hasMark = isOn(watermark, 'isAddWatermark')
+function noteUnsupported(compress: Old, watermark: Old, hasMark: boolean): void {
+  const isTurned = (old: Old, name: string) => Boolean(old.number(name, -360, 360))
   const unsupported: [Old, option: string, isUsed: boolean][] = [
-    [compress, 'isRotate', isOn(compress, 'isRotate') && Boolean(compress.number('rotateDegree', -360, 360))],
-    [compress, 'isFlip', isOn(compress, 'isFlip')],
-    [compress, 'isFlop', isOn(compress, 'isFlop')],
-    [watermark, 'watermarkDegree', hasMark && Boolean(watermark.number('watermarkDegree', -360, 360))],
-    [watermark, 'isFullScreenWatermark', hasMark && isOn(watermark, 'isFullScreenWatermark')],
+    [compress, 'isRotate', compress.isOn('isRotate') && isTurned(compress, 'rotateDegree')],
+    [compress, 'isFlip', compress.isOn('isFlip')],
+    [compress, 'isFlop', compress.isOn('isFlop')],
+    [watermark, 'watermarkDegree', hasMark && isTurned(watermark, 'watermarkDegree')],
+    [watermark, 'isFullScreenWatermark', hasMark && watermark.isOn('isFullScreenWatermark')],
   ]
   for (const [old, option, isUsed] of unsupported)
     if (isUsed) old.note(option, 'was ignored: it is not supported')
@@ -123,12 +117,12 @@ function parseObject(value: unknown): Json {
 
 /** Reads the percentage if that is enabled, otherwise width and height. 0 means that a side is not limited. */
 function readResize(compress: Old): Json | undefined {
-  const enlarge = isOn(compress, 'skipReSizeOfSmallImg') ? undefined : true
-  if (isOn(compress, 'isReSizeByPercent')) {
+  const enlarge = compress.isOn('skipReSizeOfSmallImg') ? undefined : true
+  if (compress.isOn('isReSizeByPercent')) {
     const percent = compress.number('reSizePercent', 1, 500)
     return percent === undefined ? undefined : { percent, ...(percent > 100 && { enlarge: true }) }
   }
-  if (!isOn(compress, 'isReSize')) return undefined
+  if (!compress.isOn('isReSize')) return undefined
   const width = compress.number('reSizeWidth', 1, 65_535)
   const height = compress.number('reSizeHeight', 1, 65_535)
   return width === undefined && height === undefined ? undefined : compact({ width, height, enlarge })

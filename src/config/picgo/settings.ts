@@ -1,35 +1,25 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
-import type { Json } from '../../members.ts'
+import { at, isRecord, type Json, membersOf } from '../../members.ts'
+import { textOf } from '../../providers/shared/picgo-options.ts'
+import { isRegExp } from '../destination.ts'
 import { isListenHost } from '../endpoint.ts'
-import { compact, type Old, textOf } from './old.ts'
+import { compact, type Old } from './old.ts'
 
-/** Our `server` section: port, host and upload key. Empty if the old file sets none of them. Some files have it at the top. */
-export function translateServer(file: Old, settings: Old): Json {
+/** Our `server` section: port, host and upload key. Some files have it at the top. */
+export function readServer(file: Old, settings: Old): Json | undefined {
   const server = (settings.get('server') === undefined ? file : settings).section('server')
   return compact({
     host: server.read('host', 'it is not a hostname', value => {
       const host = textOf(value)
       return host !== undefined && isListenHost(host) ? host : undefined
     }),
-    port: server.read('port', 'it is not a port number', toPort),
+    // PicGo and PicList store it as it was typed, often as a string.
+    port: server.read('port', 'it is not a port number', value => {
+      const port = Number(textOf(value) ?? Number.NaN)
+      return Number.isInteger(port) && port >= 1 && port <= 65535 ? port : undefined
+    }),
     key: readKey(settings, server),
   })
-}
-
-/** Our `network` section, from `picBed.proxy`; undefined if that is not set. */
-export function translateProxy(picBed: Old): Json | undefined {
-  const address = picBed.text('proxy')
-  if (address === undefined) return undefined
-  const proxy = completeProxy(address)
-  if (parseProxy(proxy)) return { proxy }
-  picBed.note('proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
-  return undefined
-}
-
-/** PicGo and PicList store the port as it was typed, often as a string. */
-function toPort(value: unknown): number | undefined {
-  const port = Number(textOf(value) ?? (typeof value === 'number' ? value : Number.NaN))
-  return Number.isInteger(port) && port >= 1 && port <= 65535 ? port : undefined
 }
 
 /** PicList keeps it in `settings.serverKey`, PicGo 3 in `settings.server.secret`; guides also show `settings.server.key`. */
@@ -40,14 +30,23 @@ function readKey(settings: Old, server: Old): string | undefined {
     [server, 'secret'],
     [server, 'key'],
   ] as const) {
-    const value = section.get(name)
-    if (value === undefined || value === null || value === '') continue
-    const key = typeof value === 'number' ? String(value) : textOf(value)
-    used ??= key === undefined ? undefined : { path: `${section.path}.${name}`, key }
-    if (key === undefined) section.note(name, 'was ignored: it is not text')
-    else if (key !== used?.key) section.note(name, `was ignored: "${used?.path}" takes precedence`)
+    if (section.get(name) === '' || section.get(name) === null) continue
+    const key = section.read(name, 'it is not text', textOf)
+    if (key === undefined) continue
+    used ??= { path: `${section.path}.${name}`, key }
+    if (key !== used.key) section.note(name, `was ignored: "${used.path}" takes precedence`)
   }
   return used?.key
+}
+
+/** Our `network` section. */
+export function readNetwork(picBed: Old): Json | undefined {
+  const address = picBed.text('proxy')
+  if (address === undefined) return undefined
+  const proxy = completeProxy(address)
+  if (parseProxy(proxy)) return { proxy }
+  picBed.note('proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
+  return undefined
 }
 
 /** Log levels of PicGo, the most verbose first, and our equivalents. */
@@ -60,8 +59,8 @@ const LEVELS = [
   ['error', 'error'],
 ] as const
 
-/** Our `log` section, from `settings.logLevel`, a level or a list of levels; undefined if absent. */
-export function translateLog(settings: Old): Json | undefined {
+/** Our `log` section, from a level or a list of levels. */
+export function readLog(settings: Old): Json | undefined {
   const level = settings.read('logLevel', 'it is not a log level', value => {
     const wanted = Array.isArray(value) ? value : [value]
     const found = LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
@@ -70,4 +69,49 @@ export function translateLog(settings: Old): Json | undefined {
     return 'error'
   })
   return level && { level }
+}
+
+/** PicGo's rewrite rules for links, which apply to all destinations. PicGo applies only the first rule that matches. */
+export function readRewriteRules(settings: Old): Json[] | undefined {
+  const { rules } = membersOf(settings.get('urlRewrite'))
+  const path = 'urlRewrite.rules'
+  const usable = (Array.isArray(rules) ? rules : []).flatMap((rule, index): Json[] => {
+    const { match, replace, enable, global, ignoreCase } = membersOf(rule)
+    if (!isRecord(rule) || enable === false) return []
+    const flags = (global === true ? 'g' : '') + (ignoreCase === true ? 'i' : '')
+    if (typeof match === 'string' && match !== '' && isRegExp(match) && typeof replace === 'string')
+      return [{ from: match, to: replace, ...(flags && { flags }) }]
+    settings.note(at(path, index), 'was skipped: it is not a valid rule')
+    return []
+  })
+  if (usable.length > 1)
+    settings.note(path, 'are all applied in order if they match, not only the first that does')
+  return usable.length > 0 ? usable : undefined
+}
+
+/** Plugins whose uploader one of our providers replaces. */
+const NOT_NEEDED = new Set(['picgo-plugin-s3', 'picgo-plugin-web-uploader'])
+
+const UNSUPPORTED_SETTINGS = {
+  rename: 'the server cannot ask for a name',
+  useShortUrl: 'URLs are not shortened',
+  enableWebServer: 'the server serves only files of "local" destinations with "serve"',
+  deleteLocalFile: 'uploaded files are never deleted',
+}
+
+/** Adds a note for each feature in use that this server does not have. Settings of the user interface get none. */
+export function noteLeftOut(file: Old, picBed: Old, settings: Old): void {
+  if (file.text('configPath') !== undefined)
+    file.note('configPath', 'is the file that PicGo really uses. Import that one instead')
+  const uploaded = file.get('uploaded')
+  if (Array.isArray(uploaded) && uploaded.length > 0)
+    file.note('uploaded', 'was ignored: the gallery is not imported')
+  if (!['path', 'base64', undefined].includes(picBed.text('transformer')))
+    picBed.note('transformer', 'was ignored: plugins do not run here')
+  const plugins = Object.entries(membersOf(file.get('picgoPlugins')))
+  const active = plugins.flatMap(([name, isOn]) => (isOn === true && !NOT_NEEDED.has(name) ? [name] : []))
+  if (active.length > 0)
+    file.note('picgoPlugins', `was ignored: plugins do not run here (${active.join(', ')})`)
+  for (const [name, reason] of Object.entries(UNSUPPORTED_SETTINGS))
+    if (settings.isOn(name)) settings.note(name, `was ignored: ${reason}`)
 }

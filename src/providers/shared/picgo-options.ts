@@ -81,7 +81,8 @@ export function readPicGo(
 
 /** Returns a string or a number as trimmed text. Undefined if it is empty. */
 export function textOf(value: unknown): string | undefined {
-  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
+  const text =
+    typeof value === 'number' ? String(value) : typeof value === 'string' ? value.toWellFormed().trim() : ''
   return text === '' ? undefined : text
 }
 
