@@ -1,9 +1,11 @@
 import { relative, resolve } from 'node:path'
 import { findNotes } from '../../client/notes/find-notes.ts'
-import { createImageUploads } from '../../client/notes/image-uploads.ts'
-import type { NamedNote, NoteReport, UploadImagesOptions } from '../../client/notes/upload-images.ts'
+import type { NamedNote, NoteReport, StoredImage } from '../../client/notes/upload-images.ts'
 import { isWebAddress } from '../../client/reports/format.ts'
+import { INTERRUPTION, type Result } from '../../client/result.ts'
+import { uploadAll } from '../../client/uploads.ts'
 import { UploadError } from '../../errors.ts'
+import { isAt } from '../../http/addresses.ts'
 import { isLocalUrl } from '../../page/editors.ts'
 import { readChoice } from '../../uploader/destinations.ts'
 import type { Call, OptionsOf } from '../define.ts'
@@ -41,30 +43,29 @@ export async function run(
   try {
     const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
     notes = await findNotes(words, terminal.cwd, fail, signal)
-    const move = (store: UploadImagesOptions['store']) =>
-      uploadImages(notes, {
+    // A dry run also fails where the destination or the configuration would.
+    await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {
+      const results: Result[] = []
+      await uploadImages(notes, {
         from,
         roots: (options.root ?? []).map(root => resolve(terminal.cwd, root)),
         isDryRun: options.dryRun === true,
         withBackup: options.backup,
         signal,
-        store,
+        async store(images) {
+          const found = await uploadAll(uploads, images, signal)
+          results.push(...found)
+          for (const { url } of found) if (url !== undefined && isLocalUrl(url)) local = new URL(url).origin
+          return found.map(result => toStored(result, from))
+        },
         onNote: report => {
           reports.push(report)
           progress.update(bar(++seen, notes.length, 'notes'))
         },
       })
-    // A dry run also fails where the destination or the configuration would.
-    await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {
-      const images = createImageUploads(uploads, from, signal)
-      await move(async sources => {
-        const stored = await images.store(sources)
-        for (const one of stored) if ('url' in one && isLocalUrl(one.url)) local = new URL(one.url).origin
-        return stored
-      })
       if (options.dryRun) return
-      isUnfinished = pendingOf(images.results).length > 0
-      remarks = remarksOn(images.results, await uploads.explainUnreachable(), typed, terminal)
+      isUnfinished = pendingOf(results).length > 0
+      remarks = remarksOn(results, await uploads.explainUnreachable(), typed, terminal)
     })
   } finally {
     progress.stop()
@@ -83,6 +84,16 @@ export async function run(
   }
   const hasFailed = reports.some(({ failures }) => failures.length > 0)
   return hasFailed || isUnfinished ? 1 : 0
+}
+
+/** @throws Error if the image was stored where it was taken from: each run would move it again */
+function toStored({ url, error = INTERRUPTION }: Result, from: readonly string[]): StoredImage {
+  if (url === undefined) return { error }
+  const to = new URL(url)
+  if (!isAt(from, to)) return { url }
+  throw new Error(
+    `The destination stores its files on ${to.host}, too. Choose another destination with --destination.`,
+  )
 }
 
 /** `upload-server markdown --undo`: restores notes from their newest backups. */

@@ -54,63 +54,39 @@ async function findRoot(
 }
 
 function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Vault {
-  const index = once(() => indexByName(root, signal))
-  /** What links lead to, by the folder of the note and the link: notes name an image more than once. */
+  const index = once(() => indexByEnd(root, signal))
+  /** What links lead to, by the folder of the note and the path: notes name an image more than once. */
   const found = new Map<string, string | undefined>()
   return {
     root,
     isObsidian,
     async find(link, folder) {
       const from = relative(root, folder).split(sep).join('/')
-      const asked = `${from}\0${link}`
-      if (!found.has(asked)) found.set(asked, findIn(await index(), link, from))
-      const best = found.get(asked)
+      const path = /^\.\.?\//.test(link) ? posix.join(from, link) : posix.normalize(link.replace(/^\//, ''))
+      const asked = { path: fold(path), from, isExact: /^\.{0,2}\//.test(link) }
+      const key = JSON.stringify(asked)
+      if (!found.has(key)) found.set(key, findIn(await index(), asked))
+      const best = found.get(key)
       return best && join(root, best)
     },
   }
 }
 
+/** A file of a vault: its path from the root, with slashes, as it is and folded. */
 interface Indexed {
-  /** From the root. */
   readonly path: string
-  /** The folded path from its end on, with a slash behind it. */
-  readonly reversed: string
+  readonly folded: string
 }
 
-/** Files of one name. */
-interface Namesakes {
-  readonly files: Indexed[]
-  isSorted: boolean
-}
-
-function findIn(index: ReadonlyMap<string, Namesakes>, link: string, from: string): string | undefined {
-  const path = fold(/^\.\.?\//.test(link) ? posix.join(from, link) : posix.normalize(link.replace(/^\//, '')))
-  const named = index.get(posix.basename(path))
-  if (named === undefined) return undefined
-  const end = reverse(path)
-  const ending = endingSo(named, end)
-  const exact = ending[0]?.reversed === end ? ending[0] : undefined
-  if (exact !== undefined || /^\.{0,2}\//.test(link)) return exact?.path
-  const near = from === '' ? ending : ending.filter(one => one.path.startsWith(`${from}/`))
+function findIn(
+  index: ReadonlyMap<string, readonly Indexed[]>,
+  { path, from, isExact }: { path: string; from: string; isExact: boolean },
+): string | undefined {
+  const ending = index.get(path) ?? []
+  const exact = ending.find(({ folded }) => folded === path)
+  if (exact !== undefined || isExact) return exact?.path
+  const near = from === '' ? [] : ending.filter(one => one.path.startsWith(`${from}/`))
   return shortest(near.length > 0 ? near : ending)?.path
-}
-
-const reverse = (path: string) => `${path.split('').reverse().join('')}/`
-
-/** Those whose paths end so, the whole path first. A vault may have thousands of one name, and a note as many links. */
-function endingSo(named: Namesakes, end: string): Indexed[] {
-  const { files } = named
-  if (!named.isSorted) files.sort((a, b) => (a.reversed < b.reversed ? -1 : Number(a.reversed > b.reversed)))
-  named.isSorted = true
-  let [first, behind] = [0, files.length]
-  while (first < behind) {
-    const middle = (first + behind) >> 1
-    if ((files[middle]?.reversed ?? '') < end) first = middle + 1
-    else behind = middle
-  }
-  let last = first
-  while (files[last]?.reversed.startsWith(end)) last++
-  return files.slice(first, last)
 }
 
 /** Of several, the first by the alphabet. */
@@ -127,16 +103,20 @@ function shortest(files: readonly Indexed[]): Indexed | undefined {
 /** macOS writes letters with accents in two characters. */
 const fold = (text: string) => text.normalize('NFC').toLowerCase()
 
-/** Files by their folded names, with paths from the root and slashes. */
-async function indexByName(root: string, signal: AbortSignal): Promise<Map<string, Namesakes>> {
-  const index = new Map<string, Namesakes>()
-  for await (const path of walk(root, () => {}, signal)) {
-    const inside = relative(root, path).split(sep).join('/')
-    const folded = fold(inside)
-    const name = posix.basename(folded)
-    const same = index.get(name) ?? { files: [], isSorted: false }
-    same.files.push({ path: inside, reversed: reverse(folded) })
-    index.set(name, same)
+/** Files by each end of their folded paths: `x/y/a.png`, `y/a.png` and `a.png`. */
+async function indexByEnd(root: string, signal: AbortSignal): Promise<Map<string, Indexed[]>> {
+  const index = new Map<string, Indexed[]>()
+  for await (const file of walk(root, () => {}, signal)) {
+    const path = relative(root, file).split(sep).join('/')
+    const folded = fold(path)
+    for (let at = 0; ; ) {
+      const end = folded.slice(at)
+      const same = index.get(end)
+      if (same) same.push({ path, folded })
+      else index.set(end, [{ path, folded }])
+      at = folded.indexOf('/', at) + 1
+      if (at === 0) break
+    }
   }
   return index
 }
