@@ -1,15 +1,6 @@
 import { UploadError } from '../errors.ts'
-import {
-  type ClipboardContent,
-  emptyClipboard,
-  firstOfList,
-  imageTooLarge,
-  otherText,
-  TEXT_BYTES,
-  toImage,
-  toReference,
-} from './content.ts'
-import { type ClipboardReading, runTool, type Tool, type ToolOutput, toolFailed } from './tool.ts'
+import { type ClipboardContent, firstOfList, imageLimit, textLimit, toImage, toReference } from './content.ts'
+import { type ClipboardReading, type OutputLimit, runTool, type Tool } from './tool.ts'
 
 /** The preferred image types, best first. All other `image/…` types come after them. */
 const IMAGE_TYPES = [
@@ -32,8 +23,6 @@ interface Board extends Tool {
   readonly list: readonly string[]
   /** Arguments that print the bytes of one type. */
   read(type: string): readonly string[]
-  /** The tool's error message for an empty clipboard. */
-  readonly empty: RegExp
 }
 
 const X11: Board = {
@@ -67,32 +56,18 @@ export function readWayland(reading: ClipboardReading): Promise<ClipboardContent
 
 /** Lists the types first, because an owner can return text if it is asked for an image (xclip does). */
 async function readBoard(board: Board, reading: ClipboardReading): Promise<ClipboardContent> {
-  const ask = async (args: readonly string[], limit: number): Promise<ToolOutput> => {
-    const output = await runTool(board, args, limit, reading)
-    if (output.cut || output.exitCode === 0) return output
-    throw board.empty.test(output.stderr) ? emptyClipboard() : toolFailed(board, output)
-  }
-  const types = (await ask(board.list, TEXT_BYTES)).stdout.toString().split('\n')
-
+  const { maxBytes } = reading
+  const ask = (type: string, limit: OutputLimit = textLimit) =>
+    runTool(board, board.read(type), limit, reading)
+  const types = (await runTool(board, board.list, textLimit, reading)).toString().split('\n')
   const image =
     IMAGE_TYPES.find(type => types.includes(type)) ?? types.find(type => type.startsWith('image/'))
-  if (image) {
-    const { stdout, cut } = await ask(board.read(image), reading.maxBytes)
-    if (cut) throw imageTooLarge(reading.maxBytes)
-    return toImage(stdout, reading.maxBytes)
-  }
+  if (image) return toImage(await ask(image, imageLimit(maxBytes)), maxBytes)
   const files = FILE_TYPES.find(type => types.includes(type))
-  if (files) {
-    const { stdout } = await ask(board.read(files), TEXT_BYTES)
-    const first = firstOfList(stdout.toString(), 'posix')
-    if (first) return first
-  }
+  const first = files && firstOfList((await ask(files)).toString(), 'posix')
+  if (first) return first
   const text = TEXT_TYPES.find(type => types.includes(type))
-  if (text) {
-    const { stdout, cut } = await ask(board.read(text), TEXT_BYTES)
-    if (cut) throw otherText()
-    return toReference(stdout.toString(), 'posix')
-  }
+  if (text) return toReference((await ask(text)).toString(), 'posix')
   throw new UploadError(
     'source_failed',
     'The clipboard contains neither an image nor a file nor text. Copy an image and repeat the upload.',

@@ -1,13 +1,13 @@
-import { systemCode } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import {
   type ClipboardContent,
+  imageLimit,
   imageTooLarge,
-  otherText,
-  TEXT_BYTES,
+  textLimit,
   toImage,
   toReference,
 } from './content.ts'
-import { type ClipboardReading, runTool, type Tool, toolFailed } from './tool.ts'
+import { type ClipboardReading, runTool, type Tool } from './tool.ts'
 
 const SESSION = 'run upload-server in the session of the user who copies'
 // pngpaste is tried first for images, because osascript prints hex, which takes seconds for a large screenshot.
@@ -20,52 +20,31 @@ const IMAGE_CLASSES = ['«class PNGf»', 'JPEG picture', 'GIF picture', 'TIFF pi
 
 /** A file is preferred to an image, because Finder also puts the icon of a copied file on the clipboard. */
 export async function readMacos(reading: ClipboardReading): Promise<ClipboardContent> {
-  const info = (await runScript('clipboard info', TEXT_BYTES, reading)).stdout.toString()
+  const runScript = (script: string, limit = textLimit) => runTool(OSASCRIPT, ['-e', script], limit, reading)
+  const info = (await runScript('clipboard info')).toString()
   if (info.includes('«class furl»')) {
-    const script = 'POSIX path of (the clipboard as «class furl»)'
-    const { stdout } = await runScript(script, TEXT_BYTES, reading)
-    return toReference(stdout.toString(), 'posix')
+    const path = await runScript('POSIX path of (the clipboard as «class furl»)')
+    return toReference(path.toString(), 'posix')
   }
   const image = IMAGE_CLASSES.find(name => info.includes(name))
   if (image) {
-    const body = (await readByPngpaste(reading)) ?? (await readByScript(image, reading))
-    return toImage(body, reading.maxBytes)
+    const { maxBytes } = reading
+    const body = await runTool(PNGPASTE, ['-'], imageLimit(maxBytes), reading).catch((error: unknown) => {
+      // It is not installed, or finds no image.
+      if (error instanceof UploadError && error.code === 'source_failed') return undefined
+      throw error
+    })
+    const limit = { bytes: 2 * maxBytes + 64, tooLong: () => imageTooLarge(maxBytes) }
+    return toImage(body ?? fromHex(await runScript(`the clipboard as ${image}`, limit)), maxBytes)
   }
-  return readText(reading)
-}
-
-async function runScript(script: string, limit: number, reading: ClipboardReading) {
-  const output = await runTool(OSASCRIPT, ['-e', script], limit, reading)
-  if (!output.cut && output.exitCode !== 0) throw toolFailed(OSASCRIPT, output)
-  return output
-}
-
-/** Undefined if pngpaste is not installed, or finds no image. */
-async function readByPngpaste(reading: ClipboardReading): Promise<Buffer | undefined> {
-  try {
-    const { exitCode, stdout, cut } = await runTool(PNGPASTE, ['-'], reading.maxBytes, reading)
-    if (cut) throw imageTooLarge(reading.maxBytes)
-    return exitCode === 0 ? stdout : undefined
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined
-    throw error
-  }
+  // Without it, pbpaste replaces every non-ASCII character if the server has no locale.
+  const env = { ...reading.env, LC_CTYPE: 'UTF-8' }
+  const text = await runTool(PBPASTE, ['-Prefer', 'txt'], textLimit, { ...reading, env })
+  return toReference(text.toString(), 'posix')
 }
 
 /** AppleScript prints bytes in hex: `«data PNGf89504E47…»`. */
-async function readByScript(name: string, reading: ClipboardReading): Promise<Buffer> {
-  const limit = 2 * reading.maxBytes + 64
-  const { stdout, cut } = await runScript(`the clipboard as ${name}`, limit, reading)
-  if (cut) throw imageTooLarge(reading.maxBytes)
-  const start = stdout.indexOf('data ') + 'data PNGf'.length
-  return Buffer.from(stdout.toString('latin1', start), 'hex') // ends at the first character that is not a hex digit
-}
-
-async function readText(reading: ClipboardReading): Promise<ClipboardContent> {
-  // Without it, pbpaste replaces every non-ASCII character if the server has no locale.
-  const env = { ...reading.env, LC_CTYPE: 'UTF-8' }
-  const output = await runTool(PBPASTE, ['-Prefer', 'txt'], TEXT_BYTES, { ...reading, env })
-  if (output.cut) throw otherText()
-  if (output.exitCode !== 0) throw toolFailed(PBPASTE, output)
-  return toReference(output.stdout.toString(), 'posix')
+function fromHex(printed: Buffer): Buffer {
+  const start = printed.indexOf('data ') + 'data PNGf'.length
+  return Buffer.from(printed.toString('latin1', start), 'hex') // ends at the first character that is not a hex digit
 }

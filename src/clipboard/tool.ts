@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { systemCode, UploadError } from '../errors.ts'
 import { inOwnGroup, killGroup, systemFolder } from '../flow/run-program.ts'
+import { emptyClipboard } from './content.ts'
 
 /** Characters of a tool's error output that are kept. */
 const STDERR_CHARACTERS = 300
@@ -13,6 +14,8 @@ export interface Tool {
   readonly remedy: string
   /** Advice if it fails. */
   readonly check: string
+  /** Its error output if the clipboard is empty. */
+  readonly empty?: RegExp
 }
 
 /** One attempt to read the clipboard. */
@@ -24,28 +27,24 @@ export interface ClipboardReading {
   readonly deadline: number
 }
 
-export interface ToolOutput {
-  /** Exit code, or null if the tool was killed. */
-  readonly exitCode: number | null
-  readonly stdout: Buffer
-  /** Error output, on one line. */
-  readonly stderr: string
-  /** Whether the tool was stopped because it printed more than `limit` bytes. */
-  readonly cut: boolean
+/** The output of a tool may have so many bytes. What is longer is the error that `tooLong` makes of its beginning. */
+export interface OutputLimit {
+  readonly bytes: number
+  tooLong(begin: Buffer): UploadError
 }
 
 /**
  * Runs a tool without a shell. If it prints too much or takes too long, kills it and its process group.
  *
- * @param limit maximum standard output, bytes
- * @throws UploadError `source_failed` if the tool is missing, or does not end before the deadline
+ * @returns its standard output
+ * @throws UploadError `source_failed` if the tool is missing, fails, or does not end before the deadline; that of the limit
  */
 export async function runTool(
   tool: Tool,
   args: readonly string[],
-  limit: number,
+  { bytes, tooLong }: OutputLimit,
   { env, signal, deadline }: ClipboardReading,
-): Promise<ToolOutput> {
+): Promise<Buffer> {
   signal?.throwIfAborted()
   const child = spawn(tool.program, args, {
     env,
@@ -53,16 +52,28 @@ export async function runTool(
     stdio: ['ignore', 'pipe', 'pipe'],
     ...inOwnGroup(),
   })
-  let stop: (reason: unknown) => void = () => {}
-  const stopped = new Promise<never>((_, reject) => {
-    stop = reject
-  })
-  const timer = setTimeout(() => stop(hung(tool)), Math.max(0, deadline - performance.now()))
-  const onAbort = () => stop(signal?.reason)
-  signal?.addEventListener('abort', onAbort)
-  child.on('error', error => stop(unstartable(tool, error)))
+  const chunks: Buffer[] = []
+  let [size, stderr] = [0, '']
+  let onAbort = () => {}
+  let timer: NodeJS.Timeout | undefined
   try {
-    return await Promise.race([collect(child, limit), stopped])
+    const exitCode = await new Promise<number | null>((resolve, reject) => {
+      timer = setTimeout(() => reject(hung(tool)), Math.max(0, deadline - performance.now()))
+      onAbort = () => reject(signal?.reason)
+      signal?.addEventListener('abort', onAbort)
+      child.on('error', error => reject(unstartable(tool, error)))
+      child.on('close', resolve)
+      child.stdout?.on('data', (chunk: Buffer) => {
+        chunks.push(chunk)
+        size += chunk.length
+        if (size > bytes) reject(tooLong(Buffer.concat(chunks)))
+      })
+      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+        if (stderr.length < STDERR_CHARACTERS) stderr += text
+      })
+    })
+    if (exitCode === 0) return Buffer.concat(chunks)
+    throw tool.empty?.test(stderr) ? emptyClipboard() : failed(tool, exitCode, excerpt(stderr))
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
@@ -73,30 +84,7 @@ export async function runTool(
   }
 }
 
-/** Resolves when the tool has ended and closed its output, or has printed more than `limit` bytes. */
-function collect(child: ChildProcess, limit: number): Promise<ToolOutput> {
-  return new Promise(resolve => {
-    const chunks: Buffer[] = []
-    let size = 0
-    let stderr = ''
-    const finish = (exitCode: number | null) => {
-      const cut = size > limit
-      resolve({ exitCode, stdout: Buffer.concat(chunks).subarray(0, limit), stderr: excerpt(stderr), cut })
-    }
-    child.stdout?.on('data', (chunk: Buffer) => {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size > limit) finish(null)
-    })
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      if (stderr.length < STDERR_CHARACTERS) stderr += text
-    })
-    child.on('close', finish)
-  })
-}
-
-/** The error for a tool that failed. */
-export function toolFailed({ program, check }: Tool, { exitCode, stderr }: ToolOutput): UploadError {
+function failed({ program, check }: Tool, exitCode: number | null, stderr: string): UploadError {
   const end = exitCode === null ? 'was killed' : `ended with status ${exitCode}`
   const said = stderr === '' ? '' : ` (${stderr})`
   return new UploadError(

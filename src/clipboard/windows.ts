@@ -4,10 +4,11 @@ import {
   imageTooLarge,
   otherText,
   TEXT_BYTES,
+  textLimit,
   toImage,
   toReference,
 } from './content.ts'
-import { type ClipboardReading, runTool, type Tool, toolFailed } from './tool.ts'
+import { type ClipboardReading, runTool, type Tool } from './tool.ts'
 
 const POWERSHELL: Tool = {
   program: 'powershell.exe',
@@ -59,19 +60,21 @@ export async function readWsl(reading: ClipboardReading): Promise<ClipboardConte
   if (/^\s*(?:\/|file:\/\/\/(?![a-z]:))/i.test(text)) return toReference(text, 'posix')
   const found = toReference(text, 'windows')
   if (found.kind !== 'path') return found
-  const output = await runTool(WSLPATH, ['-u', found.path], TEXT_BYTES, reading)
-  if (output.exitCode !== 0) throw toolFailed(WSLPATH, output)
-  return toReference(output.stdout.toString(), 'posix')
+  const path = await runTool(WSLPATH, ['-u', found.path], textLimit, reading)
+  return toReference(path.toString(), 'posix')
 }
 
 /** The first word that the script printed, and the bytes after it. */
 async function askPowershell(reading: ClipboardReading): Promise<{ word: string; bytes: Buffer }> {
-  const limit = Math.max(TEXT_BYTES, 4 * Math.ceil(reading.maxBytes / 3)) + 64
-  const output = await runTool(POWERSHELL, ARGUMENTS, limit, reading)
-  const { stdout, cut, exitCode } = output
-  if (!cut && exitCode !== 0) throw toolFailed(POWERSHELL, output)
-  const word = /^(?:image|text)(?= )/.exec(stdout.toString('latin1', 0, 8))?.[0]
-  if (cut) throw word === 'image' ? imageTooLarge(reading.maxBytes) : otherText()
+  const { maxBytes } = reading
+  const limit = {
+    bytes: Math.max(TEXT_BYTES, 4 * Math.ceil(maxBytes / 3)) + 64,
+    tooLong: (begin: Buffer) => (wordOf(begin) === 'image' ? imageTooLarge(maxBytes) : otherText()),
+  }
+  const stdout = await runTool(POWERSHELL, ARGUMENTS, limit, reading)
+  const word = wordOf(stdout)
   if (word === undefined) throw emptyClipboard()
   return { word, bytes: Buffer.from(stdout.toString('latin1', word.length + 1), 'base64') }
 }
+
+const wordOf = (printed: Buffer) => /^(?:image|text)(?= )/.exec(printed.toString('latin1', 0, 8))?.[0]
