@@ -41,36 +41,42 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
       .map(idOf)
       .filter(id => destination === undefined || id === destination || id.startsWith(`${destination}/`))
     if (among.length === 0) throw new Error(`"${destination}" is not a destination of this configuration.`)
-    const source = isSelection
-      ? olderFiles(olderThan, path, among, uploader)
-      : await named(words, among, uploader)
-    let [isFirst, failures, count] = [true, source.missing.length, 0]
-    for (const word of source.missing) terminal.note(oneLine(`${word}: not found in the upload history`))
-    for (const { word, at } of source.gone) terminal.note(oneLine(`${word}: was already deleted at ${at}`))
-    for await (const objects of source.batches) {
-      if (isFirst && !dryRun) {
-        await list(objects.slice(0, LISTED), uploader, terminal)
-        const whole = (await source.count?.()) ?? objects.length
+    const before = Date.now() - (olderThan ?? 0)
+    const folder = path?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined
+    const filter = { among, before, isRemoved: false, folder }
+    let [failures, lines] = [0, 0]
+    const say = (print: (line: string) => void, line: string, isFailure: boolean) => {
+      lines++
+      if (isFailure) failures++
+      print(oneLine(line))
+    }
+    const remark = (line: string, isFailure: boolean) => say(terminal.note, line, isFailure)
+    const batches = isSelection ? olderFiles(filter, uploader) : [await named(words, among, uploader, remark)]
+    let isConfirmed = dryRun
+    for await (const objects of batches) {
+      if (objects.length > 0 && !isConfirmed) {
+        for (const object of objects.slice(0, LISTED))
+          terminal.note(oneLine(toLine(object, await previewRemoval(object, uploader), 'remove', mask)))
+        const whole = isSelection
+          ? await uploader.database.read(db => countFiles(db, filter))
+          : objects.length
         const more = whole > LISTED ? ` (the first ${LISTED} are listed)` : ''
         const what = isSelection ? ` older than ${showDuration(olderThan)} and their copies` : ''
         const question = `Permanently delete ${whole === 1 ? 'this file' : `these ${whole} files`}${what}?${more}`
-        if (!(await confirm(question, yes, false, terminal))) return 1
+        isConfirmed = await confirm(question, yes, false, terminal)
+        if (!isConfirmed) return 1
       }
-      isFirst = false
       for (let start = 0; start < objects.length; start += SHOWN_AT_ONCE) {
         const some = objects.slice(start, start + SHOWN_AT_ONCE)
         const removals = await (dryRun ? previewAll(some, uploader) : removeObjects(some, uploader))
         for (const [index, removal] of removals.entries()) {
-          if (removal.kind === 'failed' || removal.kind === 'manual') failures++
-          count++
           // There is one result for each object.
-          const object = some[index] as RemovalTarget
-          terminal.print(oneLine(toLine(object, removal, dryRun ? 'remove' : 'removed', mask)))
+          const line = toLine(some[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', mask)
+          say(terminal.print, line, removal.kind === 'failed' || removal.kind === 'manual')
         }
       }
     }
-    if (count === 0 && source.missing.length === 0 && source.gone.length === 0)
-      terminal.note('No files found.')
+    if (lines === 0) terminal.note('No files found.')
     return failures === 0 ? 0 : 1
   } finally {
     await uploader.close()
@@ -83,76 +89,44 @@ async function previewAll(objects: readonly RemovalTarget[], uploader: Uploader)
   return removals
 }
 
-/** The objects to delete, in batches. The next batch is read when the previous one has been deleted. */
-interface RemovalBatches {
-  readonly batches: Iterable<readonly RemovalTarget[]> | AsyncIterable<readonly RemovalTarget[]>
-  /** Arguments that match no file. */
-  readonly missing: readonly string[]
-  /** Arguments whose files were deleted before, with the time. */
-  readonly gone: readonly { readonly word: string; readonly at: string }[]
-  /** Number of objects in all batches. */
-  count?(): Promise<number>
-}
-
+/** @param say called with a line for each argument that matches no file, and whether that is a failure */
 async function named(
   words: readonly string[],
   among: readonly string[],
   uploader: Uploader,
-): Promise<RemovalBatches> {
-  const [found, missing, gone]: [RemovalTarget[], string[], { word: string; at: string }[]] = [[], [], []]
+  say: (line: string, isFailure: boolean) => void,
+): Promise<RemovalTarget[]> {
+  const found: RemovalTarget[] = []
   for (const word of words) {
     const objects = await findByWord(word, among, uploader)
-    const removedAt = objects.length > 0 ? undefined : await findRemoved(word, among, uploader)
-    if (removedAt !== undefined) gone.push({ word, at: showMoment(removedAt) })
-    else if (objects.length === 0) missing.push(word)
     found.push(...objects)
+    if (objects.length > 0) continue
+    const removedAt = await findRemoved(word, among, uploader)
+    if (removedAt === undefined) say(`${word}: not found in the upload history`, true)
+    else say(`${word}: was already deleted at ${showMoment(removedAt)}`, false)
   }
-  return { batches: found.length > 0 ? [found] : [], missing, gone }
+  return found
 }
 
-function olderFiles(
-  age: number,
-  folder: string | undefined,
-  among: readonly string[],
+/** The old files and their copies, in batches. The next batch is read when the previous one has been deleted. */
+async function* olderFiles(
+  filter: Omit<HistoryFilter, 'limit'> & { readonly among: readonly string[]; readonly before: number },
   { database, destinations }: Uploader,
-): RemovalBatches {
-  const before = Date.now() - age
-  const filter: Omit<HistoryFilter, 'limit'> = {
-    among,
-    before,
-    isRemoved: false,
-    folder: folder?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined,
+): AsyncGenerator<RemovalTarget[]> {
+  const { among, before } = filter
+  const seen = new Set<string>()
+  for (let after: HistoryEntry | undefined; ; ) {
+    const page = { ...filter, after, limit: AT_ONCE }
+    const entries = await database.read(db => findFiles(db, page))
+    after = entries.at(-1)
+    if (!after) return
+    const isOld = ({ time, destination }: { time: number; destination: string }) =>
+      among.includes(destination) && time < before
+    const objects = await withCopies(entries, { database, destinations }, isOld)
+    const fresh = objects.filter(({ name }) => !seen.has(name))
+    for (const { name } of fresh) seen.add(name)
+    yield fresh
   }
-  async function* batches() {
-    const seen = new Set<string>()
-    for (let after: HistoryEntry | undefined; ; ) {
-      const page = { ...filter, after, limit: AT_ONCE }
-      const entries = await database.read(db => findFiles(db, page))
-      after = entries.at(-1)
-      if (!after) return
-      const isOld = ({ time, destination }: { time: number; destination: string }) =>
-        among.includes(destination) && time < before
-      const objects = await withCopies(entries, { database, destinations }, isOld)
-      const fresh = objects.filter(({ name }) => !seen.has(name))
-      for (const { name } of fresh) seen.add(name)
-      if (fresh.length > 0) yield fresh
-    }
-  }
-  return {
-    batches: batches(),
-    missing: [],
-    gone: [],
-    count: () => database.read(db => countFiles(db, filter)),
-  }
-}
-
-async function list(
-  objects: readonly RemovalTarget[],
-  uploader: Uploader,
-  terminal: Terminal,
-): Promise<void> {
-  for (const object of objects)
-    terminal.note(oneLine(toLine(object, await previewRemoval(object, uploader), 'remove', terminal.mask)))
 }
 
 function toLine(
