@@ -84,7 +84,7 @@ it('docs/reference/errors.md has every error code, those of the command line las
   const source = await readFile('src/errors.ts', 'utf8')
   const codes = [...source.matchAll(/^ {2}\| '(\w+)'$/gm)].map(([, code]) => code)
   const client = await readFile('src/client/api/connection.ts', 'utf8')
-  const ofClient = new Set([...client.matchAll(/code: '(\w+)'/g)].map(([, code]) => code))
+  const ofClient = new Set([...client.matchAll(/failure\('(\w+)'/g)].map(([, code]) => code))
   const document = await readFile('docs/reference/errors.md', 'utf8')
   const described = [...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)
   expect(described.slice(0, codes.length)).toEqual(codes)
