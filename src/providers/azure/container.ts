@@ -20,47 +20,33 @@ export interface BlobRequest {
   readonly accept: readonly number[]
 }
 
-/** Requests to the blobs of one container. */
-export interface Container {
-  /** @throws Problem */
-  send(request: BlobRequest, signal: AbortSignal): Promise<HttpReply>
-}
-
 /** Maximum length of a blob name, in characters. */
 const MAX_NAME = 1024
 /** Clock skew above which an error mentions the clock, in seconds. The service rejects 15 minutes. */
 const MAX_SKEW_S = 300
 
+/** Sends a request to a blob of one container. @throws Problem */
+export type SendBlob = (request: BlobRequest, signal: AbortSignal) => Promise<HttpReply>
+
 /** @param containerUrl without a slash at the end */
-export function createContainer(containerUrl: string, access: AzureAccess, client: HttpClient): Container {
-  return {
-    async send({ method, name, query, headers, body, accept }, signal) {
-      const url = new URL(`${containerUrl}/${encodeKey(checkName(name))}`)
-      for (const [parameter, value] of Object.entries(query ?? {})) url.searchParams.append(parameter, value)
-      const all: Record<string, string> = {
-        ...headers,
-        ...(body && { 'content-length': String('size' in body ? body.size : body.length) }),
-        'x-ms-version': API_VERSION,
-        'x-ms-date': new Date().toUTCString(),
-      }
-      if ('key' in access) all['authorization'] = signRequest(method, url, all, access.key)
-      else url.search = [url.search.slice(1), access.sasToken].filter(Boolean).join('&')
-      const reply = await client.send(
-        {
-          method,
-          url,
-          headers: all,
-          body,
-          accept: status => accept.includes(status),
-          explain,
-        },
-        signal,
-      )
-      if (reply.headers['x-ms-request-id'] !== undefined) return reply
-      throw new Problem(`${url.host} returned ${reply.status}, but not a response of a blob service`, {
-        advice: 'Check "endpoint".',
-      })
-    },
+export function createContainer(containerUrl: string, access: AzureAccess, http: HttpClient): SendBlob {
+  return async ({ method, name, query, headers, body, accept }, signal) => {
+    const url = new URL(`${containerUrl}/${encodeKey(checkName(name))}`)
+    for (const [parameter, value] of Object.entries(query ?? {})) url.searchParams.append(parameter, value)
+    const all: Record<string, string> = {
+      ...headers,
+      ...(body && { 'content-length': String('size' in body ? body.size : body.length) }),
+      'x-ms-version': API_VERSION,
+      'x-ms-date': new Date().toUTCString(),
+    }
+    if ('key' in access) all['authorization'] = signRequest(method, url, all, access.key)
+    else url.search = [url.search.slice(1), access.sasToken].filter(Boolean).join('&')
+    const isAccepted = (status: number) => accept.includes(status)
+    const reply = await http.send({ method, url, headers: all, body, accept: isAccepted, explain }, signal)
+    if (reply.headers['x-ms-request-id'] !== undefined) return reply
+    throw new Problem(`${url.host} returned ${reply.status}, but not a response of a blob service`, {
+      advice: 'Check "endpoint".',
+    })
   }
 }
 

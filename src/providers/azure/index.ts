@@ -104,7 +104,7 @@ function open(options: Options, { http }: Context): Target {
   const publicUrl = options.urlPrefix ?? address
   const key = { account, key: accountKey ?? '' }
   const access: AzureAccess = sasToken === undefined ? { key } : { sasToken }
-  const container = createContainer(address, access, http)
+  const send = createContainer(address, access, http)
   const cacheControl = options.cacheControl ?? `${linkType === 'sas' ? 'private' : 'public'}, max-age=86400`
   const properties = {
     'x-ms-blob-cache-control': cacheControl,
@@ -121,7 +121,7 @@ function open(options: Options, { http }: Context): Target {
   return {
     location: locationAt('azure', address),
     async put(object, signal) {
-      await putBlob(container, object, properties, signal)
+      await putBlob(send, object, properties, signal)
       const blob = object.key
       return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
     },
@@ -133,14 +133,14 @@ function open(options: Options, { http }: Context): Target {
         return { url: signedUrl(blob, forS), forS }
       },
     }),
-    check: signal => probeContainer(container, signal),
+    check: signal => probeContainer(send, signal),
     async exists(key, signal) {
-      const { status } = await container.send({ method: 'HEAD', name: key, accept: [200, 404] }, signal)
+      const { status } = await send({ method: 'HEAD', name: key, accept: [200, 404] }, signal)
       return status === 200
     },
     async remove(key, signal) {
       const headers = { 'x-ms-delete-snapshots': 'include' }
-      await container.send({ method: 'DELETE', name: key, headers, accept: [202, 404] }, signal)
+      await send({ method: 'DELETE', name: key, headers, accept: [202, 404] }, signal)
     },
   }
 }

@@ -19,17 +19,12 @@ const HINTS: Readonly<Record<number, string>> = {
   40300015: 'A folder with this name already exists. Use another object key, or remove it.',
 }
 
-/** The files of one bucket. */
-export interface Bucket {
-  put(object: UploadObject, signal: AbortSignal): Promise<void>
-  exists(key: string, signal: AbortSignal): Promise<boolean>
-  remove(key: string, signal: AbortSignal): Promise<void>
-  /** Checks the credentials with a request for a missing file. */
-  probe(name: string, signal: AbortSignal): Promise<void>
-}
-
-/** @param bucketUrl without a slash at the end */
-export function createBucket(bucketUrl: string, operator: Operator, client: HttpClient): Bucket {
+/**
+ * The files of one bucket.
+ *
+ * @param bucketUrl without a slash at the end
+ */
+export function createBucket(bucketUrl: string, operator: Operator, client: HttpClient) {
   const { host } = new URL(bucketUrl)
   const runInOrder = createPathQueue()
 
@@ -38,23 +33,19 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
     key: string,
     accept: readonly number[],
     signal: AbortSignal,
-    content?: { headers: Record<string, string>; bodyMd5: string; body: UploadObject },
+    body?: UploadObject,
   ): Promise<HttpReply> {
     const url = new URL(`${bucketUrl}/${encodeKey(key)}`)
+    const bodyMd5 = body && (await hashOf(body, 'md5', signal))
     const date = new Date().toUTCString()
-    const { headers, bodyMd5, body } = content ?? {}
-    const Authorization = signRequest(operator, { method, path: url.pathname, date, bodyMd5 })
-    return client.send(
-      {
-        method,
-        url,
-        headers: { ...headers, Date: date, Authorization },
-        body,
-        accept: status => accept.includes(status),
-        explain,
-      },
-      signal,
-    )
+    const headers = {
+      ...(body && { 'Content-Type': body.contentType }),
+      ...(bodyMd5 && { 'Content-MD5': bodyMd5 }),
+      Date: date,
+      Authorization: signRequest(operator, { method, path: url.pathname, date, bodyMd5 }),
+    }
+    const isAccepted = (status: number) => accept.includes(status)
+    return client.send({ method, url, headers, body, accept: isAccepted, explain }, signal)
   }
 
   /** Looks up a file. Responses to PUT and DELETE are empty, so any server could send them. Responses to HEAD have Upyun's headers. */
@@ -76,26 +67,19 @@ export function createBucket(bucketUrl: string, operator: Operator, client: Http
   }
 
   return {
-    async put(object, signal) {
-      const bodyMd5 = await hashOf(object, 'md5', signal)
-      const headers = {
-        'Content-Type': object.contentType,
-        'Content-MD5': bodyMd5,
-      }
-      await runInOrder(object.key, async () => {
+    put: (object: UploadObject, signal: AbortSignal) =>
+      runInOrder(object.key, async () => {
         signal.throwIfAborted()
-        await send('PUT', object.key, [200], signal, { headers, bodyMd5, body: object })
+        await send('PUT', object.key, [200], signal, object)
         if ((await find(object.key, signal))?.size !== object.size) throw notConfirmed('stored')
-      })
-    },
-    async exists(key, signal) {
-      return (await find(key, signal)) !== undefined
-    },
-    async remove(key, signal) {
+      }),
+    exists: async (key: string, signal: AbortSignal) => (await find(key, signal)) !== undefined,
+    async remove(key: string, signal: AbortSignal) {
       await send('DELETE', key, [200, 404], signal)
       if (await find(key, signal)) throw notConfirmed('removed')
     },
-    async probe(name, signal) {
+    /** Checks the credentials with a request for a missing file. */
+    async probe(name: string, signal: AbortSignal) {
       const reply = await send('GET', name, [404], signal)
       if (codeOf(reply) !== NOT_FOUND) throw notUpyun(404)
     },
