@@ -17,16 +17,13 @@ export const SCOPE = `${HOST}-${hashOf(
 /** Names of this process. They are never gone. */
 const own = new Set<string>()
 
-/** The start time of this process, because later processes may have the same ID. Empty if the system does not report it. */
-const STARTED = readProcess(process.pid)?.started ?? ''
-
 /**
- * Returns a name for resources of this process, `host.pid-started.random`. Others can detect by it that the process has ended.
+ * Returns a name for resources of this process, `host.pid.random`. Others can detect by it that the process has ended.
  *
  * @param scope the hostname, or `SCOPE` if a wrong result would do harm
  */
 export function newOwner(scope: string = HOST): string {
-  const owner = `${scope}.${process.pid}-${STARTED}.${randomBytes(6).toString('hex')}`
+  const owner = `${scope}.${process.pid}.${randomBytes(6).toString('hex')}`
   own.add(owner)
   return owner
 }
@@ -37,9 +34,9 @@ export function dropOwner(owner: string): void {
 }
 
 /** Parses a name made by `newOwner`. */
-export function parseOwner(owner: string): { host: string; pid: number; started: string } | undefined {
-  const [, host, pid, started = ''] = /^([^.]+)\.(\d+)(?:-(\d*))?\.[0-9a-f]{12}$/.exec(owner) ?? []
-  return host === undefined ? undefined : { host, pid: Number(pid), started }
+export function parseOwner(owner: string): { host: string; pid: number } | undefined {
+  const [, host, pid] = /^([^.]+)\.(\d+)\.[0-9a-f]{12}$/.exec(owner) ?? []
+  return host === undefined ? undefined : { host, pid: Number(pid) }
 }
 
 /**
@@ -50,28 +47,17 @@ export function isGone(owner: string, silentMs: number, patienceMs: number): boo
   const parsed = parseOwner(owner)
   if (!parsed || own.has(owner)) return false
   if (parsed.host !== HOST && parsed.host !== SCOPE) return silentMs > patienceMs
-  return parsed.pid === process.pid || !isRunning(parsed.pid, parsed.started)
+  return parsed.pid === process.pid || !isRunning(parsed.pid)
 }
 
-function isRunning(pid: number, started: string): boolean {
+/** Another process may have got the ID of one that has ended. Then it counts as running. */
+function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
+    return true
   } catch (error) {
-    if (systemCode(error) !== 'EPERM') return false
+    return systemCode(error) === 'EPERM'
   }
-  const found = readProcess(pid)
-  if (found === undefined) return true
-  return found.isAlive && (started === '' || found.started === started)
-}
-
-/** What Linux reports of a process. Undefined on other systems, and if the process is hidden. */
-function readProcess(pid: number): { isAlive: boolean; started: string } | undefined {
-  // proc(5): number, name in parentheses, state, …; the 22nd field is the start in clock ticks since boot.
-  const fields = read(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))
-    .replace(/^.*\) /s, '')
-    .split(' ')
-  const [state, started] = [fields[0], fields[19]]
-  return started === undefined ? undefined : { isAlive: !/[ZX]/.test(state ?? ''), started }
 }
 
 function hashOf(...parts: readonly string[]): string {

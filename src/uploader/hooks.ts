@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
-import { onAbort } from '../flow/cancellation.ts'
 import { runProgram, tailOf } from '../flow/run-program.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createConnections } from '../http/connections.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type { Upload } from '../store/contract.ts'
@@ -41,18 +41,14 @@ const MOST_URLS = 64 * 1024
  */
 export async function runHook(hook: Hook, job: Upload, deps: HookDeps, signal: AbortSignal): Promise<void> {
   const body = JSON.stringify(describe(job))
-  const stop = new AbortController()
-  const late = () => stop.abort(new Error(`it took longer than ${hook.timeoutMs / 1000} s`))
-  const timer = setTimeout(late, hook.timeoutMs)
-  const stopListening = onAbort(signal, () => stop.abort(new Error('the server is shutting down')))
+  const late = () => new Error(`it took longer than ${hook.timeoutMs / 1000} s`)
+  const limit = beginTimeLimit(hook.timeoutMs, signal, late)
   try {
-    stop.signal.throwIfAborted()
-    if (hook.command)
-      await runCommand(hook, body, { ...hook.outgoing?.variables, ...facts(job) }, deps, stop.signal)
-    if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, stop.signal)
+    limit.signal.throwIfAborted()
+    if (hook.command) await runCommand(hook, body, job, deps, limit.signal)
+    if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, limit.signal)
   } finally {
-    clearTimeout(timer)
-    stopListening()
+    limit.end()
   }
 }
 
@@ -99,14 +95,14 @@ function forCommands(env: HookDeps['env']): HookDeps['env'] {
 }
 
 async function runCommand(
-  { command = [], folder = '/' }: Hook,
+  { command = [], folder = '/', outgoing }: Hook,
   input: string,
-  variables: HookDeps['env'],
+  job: Upload,
   { env, mask }: HookDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const { problem, output } = await runProgram(command, {
-    env: { ...forCommands(env), ...variables },
+    env: { ...forCommands(env), ...outgoing?.variables, ...facts(job) },
     cwd: folder,
     input,
     signal,

@@ -1,5 +1,6 @@
 import { messageOf } from '../errors.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
+import { createRounds } from '../flow/rounds.ts'
 import type { Upload } from '../store/contract.ts'
 import { pruneOld } from '../store/history.ts'
 import { settleOpen, takeOpen } from '../store/objects.ts'
@@ -29,12 +30,22 @@ export interface Housekeeping {
 
 export function createHousekeeping(deps: Runtime): Housekeeping {
   const { database, owner, finalizer, warn } = deps
-  let next: NodeJS.Timeout | undefined
-  let isStopped = false
   let lastPrune = Number.NEGATIVE_INFINITY
-  let problem = ''
+  let isDown = false
+  let isStopped = false
   let destinations: readonly Destination[] = []
   let keptMs = 0
+
+  const rounds = createRounds(ROUND_MS, round, logOutage, () => {
+    if (isDown) warn('The database of the server can be used again')
+    isDown = false
+  })
+
+  function logOutage(error: unknown): void {
+    isDown = true
+    const cause = error instanceof Error && error.cause instanceof Error ? { cause: error.cause.message } : {}
+    warn(`The database of the server can't be used, and uploads fail: ${messageOf(error)}`, cause)
+  }
 
   function report({ id, requestId, destination, origins, caller }: Upload): void {
     const details = { jobId: id, requestId, destination, origins, caller }
@@ -74,39 +85,16 @@ export function createHousekeeping(deps: Runtime): Housekeeping {
     }
   }
 
-  /** Logs an outage once, instead of in every round. */
-  function logProblem(error: unknown): void {
-    const message = messageOf(error)
-    if (message !== problem && !isStopped) {
-      const cause =
-        error instanceof Error && error.cause instanceof Error ? { cause: error.cause.message } : {}
-      warn(`The database of the server can't be used, and uploads fail: ${message}`, cause)
-    }
-    problem = message
-  }
-
-  async function rounds(): Promise<void> {
-    try {
-      if (database.problem() !== undefined) logProblem(database.problem())
-      await round()
-      if (problem !== '') warn('The database of the server can be used again')
-      problem = ''
-    } catch (error) {
-      logProblem(error)
-    }
-    if (!isStopped) next = setTimeout(rounds, ROUND_MS).unref()
-  }
-
   return {
     adopt(now, keep) {
       destinations = now
       keptMs = keep
       owner.start()
-      if (!isStopped) next ??= setTimeout(rounds, 0).unref()
+      rounds.start()
     },
     stop() {
       isStopped = true
-      clearTimeout(next)
+      void rounds.stop()
     },
   }
 }

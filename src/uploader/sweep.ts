@@ -1,6 +1,7 @@
 import { messageOf } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
+import { createRounds } from '../flow/rounds.ts'
 import { beginTimeLimit, within } from '../flow/time-limit.ts'
 import {
   countDue,
@@ -15,8 +16,6 @@ import { type Destination, idOf, reach, removeKey } from './destinations.ts'
 
 /** Number of objects that one transaction takes, and that are removed at a time. */
 const AT_ONCE = 32
-/** After this many consecutive failures, a destination is skipped until the next round. */
-const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000
 const LONGEST_PAUSE_MS = 6 * 60 * 60_000
 /** A file that expired longer ago than this is logged as an error. */
@@ -57,9 +56,7 @@ export interface Sweeper {
 }
 
 /** What the rounds of a sweeper share. */
-interface Rounds extends SweeperDeps {
-  /** Destinations from which files can be removed, `provider/configName`. */
-  readonly removable: ReadonlyMap<string, Destination>
+interface Sweeping extends SweeperDeps {
   /** Once aborted, no removal begins. */
   readonly stopped: AbortSignal
   /** Once aborted, running removals are stopped. */
@@ -67,117 +64,99 @@ interface Rounds extends SweeperDeps {
 }
 
 export function createSweeper(deps: SweeperDeps): Sweeper {
-  const { database, owner, destinations, everyMs } = deps
+  const { database, owner, destinations, everyMs, warn } = deps
   const [stop, end] = [createCanceller(), createCanceller()]
-  const rounds: Rounds = {
-    ...deps,
-    removable: new Map(destinations.filter(({ target }) => target.remove).map(one => [idOf(one), one])),
-    stopped: stop.signal,
-    ended: end.signal,
-  }
-  let next: NodeJS.Timeout | undefined
-  let running: Promise<void> | undefined
-  let problem = ''
-
-  function schedule(afterMs: number): void {
-    next = setTimeout(() => {
-      running = round()
-    }, afterMs).unref()
-  }
-
-  async function round(): Promise<void> {
-    try {
-      await releaseLeft()
-      await sweep(rounds)
-      problem = ''
-    } catch (error) {
-      const message = messageOf(error)
-      // An outage is logged once, instead of in every round.
-      if (message !== problem && !stop.signal.aborted) deps.warn(`Could not delete expired files: ${message}`)
-      problem = message
-    }
-    if (!stop.signal.aborted) schedule(everyMs)
-  }
+  const removable = destinations.filter(({ target }) => target.remove)
+  const sweeping: Sweeping = { ...deps, stopped: stop.signal, ended: end.signal }
+  let mayBeLeft = false
 
   /** If the database failed in a round, it may not know what was removed. To remove an object again has no effect. */
   async function releaseLeft(): Promise<void> {
-    if (problem !== '') await database.tx(db => releaseRemovals(db, owner.id))
+    if (mayBeLeft) await database.tx(db => releaseRemovals(db, owner.id))
+    mayBeLeft = false
   }
 
-  return {
-    start() {
-      if (!stop.signal.aborted && !next) schedule(0)
+  const rounds = createRounds(
+    everyMs,
+    async () => {
+      await releaseLeft()
+      mayBeLeft = true
+      await sweep(removable, sweeping)
+      mayBeLeft = false
     },
+    error => warn(`Could not delete expired files: ${messageOf(error)}`),
+  )
+
+  return {
+    start: rounds.start,
     async stop() {
       stop.abort()
-      clearTimeout(next)
-      if (running) await within(running, GRACE_MS, () => new Error('it is cut short')).catch(() => {})
+      const stopped = rounds.stop()
+      await within(stopped, GRACE_MS, () => new Error('it is cut short')).catch(() => {})
       end.abort()
-      await running
+      await stopped
       await releaseLeft().catch(() => {})
     },
   }
 }
 
-/** One round. @throws if the database fails, which ends the round */
-async function sweep(rounds: Rounds): Promise<void> {
-  const { database, owner, removable, listener } = rounds
-  const ids = [...removable.keys()]
-  if (ids.length === 0) return
+/** One round. @param removable destinations from which files can be removed. @throws if the database fails, which ends the round */
+async function sweep(removable: readonly Destination[], sweeping: Sweeping): Promise<void> {
+  const { database, owner, listener, stopped } = sweeping
+  if (removable.length === 0) return
   await owner.keepAlive()
-  const now = rounds.now()
-  await mapConcurrently([...removable.values()], removable.size, destination =>
-    sweepDestination(destination, now, rounds),
+  const now = sweeping.now()
+  await mapConcurrently(removable, removable.length, destination =>
+    sweepDestination(idOf(destination), now, sweeping),
   )
-  if (listener && !rounds.stopped.aborted)
-    listener.due(await database.read(db => countDue(db, now, ids, MOST_COUNTED)))
+  if (listener && !stopped.aborted)
+    listener.due(await database.read(db => countDue(db, now, removable.map(idOf), MOST_COUNTED)))
 }
 
-async function sweepDestination(destination: Destination, now: number, rounds: Rounds): Promise<void> {
-  const { database, owner, stopped } = rounds
-  const id = idOf(destination)
+/** What became of an expired object. */
+interface Swept extends DueObject {
+  /** Why it could not be removed. Undefined: it was. */
+  readonly problem: string | undefined
+}
+
+/** If none of the objects of one transaction can be removed, the destination is skipped until the next round. */
+async function sweepDestination(id: string, now: number, sweeping: Sweeping): Promise<void> {
+  const { database, owner, stopped } = sweeping
   const wanted = { owner: owner.id, among: [id], now, longestPauseMs: LONGEST_PAUSE_MS, limit: AT_ONCE }
-  const tally: Tally = { removed: [], failed: 0, inARow: 0, dueAt: Infinity, problem: '' }
-  for (let isAll = false; !isAll && tally.inARow < MOST_FAILURES && !stopped.aborted; ) {
+  const all: Swept[] = []
+  for (let isOver = false; !isOver && !stopped.aborted; ) {
     const objects = await takeDue(database, wanted)
-    isAll = objects.length < AT_ONCE
     // They do not wait for each other, because one of them may hang.
-    await mapConcurrently(objects, AT_ONCE, object => sweepObject(object, now, tally, rounds))
+    const swept = await mapConcurrently(objects, AT_ONCE, object => sweepObject(object, now, sweeping))
+    all.push(...swept.flatMap(one => one ?? []))
+    isOver = objects.length < AT_ONCE || swept.every(one => one?.problem !== undefined)
   }
-  report(id, tally, now, rounds)
+  report(id, all, now, sweeping)
 }
 
-/** Removes an object and saves the result. @throws if the database fails */
-async function sweepObject(object: DueObject, now: number, tally: Tally, rounds: Rounds): Promise<void> {
-  const problem = await remove(object, rounds)
-  if (problem !== undefined) return postponeRemoval(object, problem, now, tally, rounds)
-  await noteRemoved(rounds.database, [object.name])
-  rounds.listener?.removed(object.destination)
-  tally.removed.push(object.key)
-  tally.inARow = 0
-}
-
-async function postponeRemoval(
-  object: DueObject,
-  problem: string,
-  now: number,
-  tally: Tally,
-  { database, owner, listener, stopped }: Rounds,
-): Promise<void> {
-  if (stopped.aborted) return postpone(database, owner.id, object.name)
-  listener?.failed(object.destination)
-  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
-  await postpone(database, owner.id, object.name, { retryAt: now + pauseMs, problem })
-  tally.inARow++
-  tally.failed++
-  tally.dueAt = Math.min(tally.dueAt, object.expiresAt)
-  tally.problem = problem
+/** Removes an object and saves the result. @returns undefined if it was not tried. @throws if the database fails */
+async function sweepObject(object: DueObject, now: number, sweeping: Sweeping): Promise<Swept | undefined> {
+  const { database, owner, listener, stopped } = sweeping
+  const { name, destination, attempts } = object
+  const problem = await remove(object, sweeping)
+  if (problem === undefined) {
+    await noteRemoved(database, [name])
+    listener?.removed(destination)
+  } else if (stopped.aborted) {
+    await postpone(database, owner.id, name)
+    return undefined
+  } else {
+    listener?.failed(destination)
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempts, 20), LONGEST_PAUSE_MS)
+    await postpone(database, owner.id, name, { retryAt: now + pauseMs, problem })
+  }
+  return { ...object, problem }
 }
 
 /** @returns why the object could not be removed */
 async function remove(
   object: DueObject,
-  { timeoutMs, ended, mask, destinations }: Rounds,
+  { timeoutMs, ended, mask, destinations }: Sweeping,
 ): Promise<string | undefined> {
   const { destination, key } = reach(object, destinations) ?? {}
   if (!destination?.target.remove || key === undefined)
@@ -193,28 +172,20 @@ async function remove(
   }
 }
 
-/** The results of the removals at one destination in a round. */
-interface Tally {
-  /** Object keys. */
-  readonly removed: string[]
-  failed: number
-  /** Number of failures since the last successful removal. */
-  inARow: number
-  /** The earliest expiry of the objects that could not be removed, milliseconds since the epoch. */
-  dueAt: number
-  /** Reason of the last failure. */
-  problem: string
-}
-
-function report(destination: string, tally: Tally, now: number, { info, warn, error }: SweeperDeps): void {
-  const { removed, failed, dueAt, problem } = tally
-  if (removed.length > 0) {
-    const details = { destination, removed: removed.length, keys: removed.slice(0, MOST_NAMED) }
-    info('Deleted expired files', details)
-  }
-  if (failed > 0) {
-    const message = `Could not delete expired files at ${destination}: ${problem}`
-    const details = { destination, failed, dueSince: new Date(dueAt).toISOString() }
+function report(
+  destination: string,
+  all: readonly Swept[],
+  now: number,
+  { info, warn, error }: SweeperDeps,
+): void {
+  const keys = all.filter(one => one.problem === undefined).map(({ key }) => key)
+  const failed = all.filter(one => one.problem !== undefined)
+  if (keys.length > 0)
+    info('Deleted expired files', { destination, removed: keys.length, keys: keys.slice(0, MOST_NAMED) })
+  if (failed.length > 0) {
+    const message = `Could not delete expired files at ${destination}: ${failed.at(-1)?.problem}`
+    const dueAt = Math.min(...failed.map(({ expiresAt }) => expiresAt))
+    const details = { destination, failed: failed.length, dueSince: new Date(dueAt).toISOString() }
     if (now - dueAt < PATIENCE_MS) warn(message, details)
     else error(`${message} (expired for more than a week, see upload-server history expired)`, details)
   }

@@ -212,7 +212,7 @@ describe('a hook that fails', () => {
     await expect.poll(runs).toBe(1)
     here.ending.abort(new Error('the end'))
     const { id, problem } = await uploaded
-    expect(problem).toContain('shutting down')
+    expect(problem).toContain('the end')
     expect(await read(here, id)).toMatchObject({ state: 'stored', attempts: 0, owner: '' })
   })
 

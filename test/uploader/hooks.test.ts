@@ -14,6 +14,15 @@ const SECRET = 'marked-secret-0123456789'
 const deps = { env: { PATH: process.env['PATH'] }, mask: createMask([SECRET]) }
 const never = new AbortController().signal
 
+/** The signal of a process that is shut down after some time. */
+function endsIn(ms: number): AbortSignal {
+  const ending = new AbortController()
+  const end = () => ending.abort(new Error('the server is shutting down'))
+  if (ms === 0) end()
+  else setTimeout(end, ms)
+  return ending.signal
+}
+
 function newJob(files = 1): Upload {
   return {
     id: 'job-1',
@@ -159,7 +168,7 @@ describe('what takes too long is killed with its children', () => {
   })
 
   it('when the server goes down', async () => {
-    const message = await expectKilled(hook => failureOf(hook, AbortSignal.timeout(400)))
+    const message = await expectKilled(hook => failureOf(hook, endsIn(400)))
     expect(message).toBe('the server is shutting down')
   })
 
@@ -169,7 +178,7 @@ describe('what takes too long is killed with its children', () => {
 
   it('nothing is started any more once the server goes down', async () => {
     const directory = await makeDirectory()
-    const message = await failureOf(shell(`touch "${directory}/started"`), AbortSignal.abort())
+    const message = await failureOf(shell(`touch "${directory}/started"`), endsIn(0))
     expect(message).toContain('shutting down')
     await expect(readFile(join(directory, 'started'))).rejects.toThrow('ENOENT')
   })
@@ -220,7 +229,7 @@ describe('a webhook', () => {
   })
 
   it('that does not answer is left when the server goes down', async () => {
-    expect(await call(() => {}, 5000, AbortSignal.timeout(200))).toContain('shutting down')
+    expect(await call(() => {}, 5000, endsIn(200))).toContain('shutting down')
   })
 
   it('that nobody answers at says so', async () => {
