@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { HistoryEntry } from './contract.ts'
 import type { Database } from './database.ts'
 import { REQUEST_KEPT_MS } from './requests.ts'
-import { type Db, every, List, type Sql, sql } from './sql.ts'
+import { type Db, every, List, Raw, type Sql, sql } from './sql.ts'
 import { idPrefix, timeOf } from './upload-id.ts'
 
 export interface HistoryFilter {
@@ -18,6 +18,7 @@ export interface HistoryFilter {
   readonly folder?: string | undefined
   /** The whole key. There is no index for it, so all entries are read. */
   readonly key?: string | undefined
+  readonly location?: string | undefined
   /** One of these objects, by their names. */
   readonly objects?: readonly string[] | undefined
   /** A part of the URL. */
@@ -33,6 +34,12 @@ export interface HistoryFilter {
   readonly requestId?: string | undefined
   /** The hash or its beginning. */
   readonly sha256?: string | undefined
+  /** One of these contents, by their whole hashes. */
+  readonly hashes?: readonly string[] | undefined
+  /** The whole name of a list of reviewed images (`REVIEW_SUFFIX`). The condition is that of the index: longer names are not found. */
+  readonly review?: string | undefined
+  /** Whether its object is stored and has its content. Default: does not matter. */
+  readonly isCurrent?: true | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined
   /** Only older ones, milliseconds since the epoch. */
@@ -48,8 +55,7 @@ export interface HistoryFilter {
 /** Entries with their current expiry: a later upload of the same object may have extended it. Newest first. */
 export async function findFiles(db: Db, { limit, ...filter }: HistoryFilter): Promise<HistoryEntry[]> {
   const rows = await db.all<FileRow>(
-    sql`select files.*, objects.name as known, objects.expires_at as ends
-      from files left join objects on objects.name = files.object where ${conditionOf(filter)}
+    sql`select ${COLUMNS} from files left join objects on objects.name = files.object where ${conditionOf(filter)}
       order by files.upload desc, files.position desc limit ${limit}`,
   )
   return rows.map(toEntry)
@@ -65,7 +71,8 @@ export async function countFiles(db: Db, filter: Omit<HistoryFilter, 'limit'>): 
 
 function conditionOf(filter: Omit<HistoryFilter, 'limit'>): Sql {
   const { destination, among, text, name, folder, key, objects, link, urls, by, caller } = filter
-  const { jobId, requestId, sha256, since, before, after, isRemoved } = filter
+  const { location, jobId, requestId, sha256, hashes, review, isCurrent, since, before, after, isRemoved } =
+    filter
   const all: Sql[] = []
   if (destination !== undefined)
     all.push(
@@ -74,6 +81,7 @@ function conditionOf(filter: Omit<HistoryFilter, 'limit'>): Sql {
   if (among !== undefined) all.push(sql`files.destination in (${new List(among)})`)
   if (folder !== undefined) all.push(isLike(sql`files.key`, `${escapeLike(folder)}/%`))
   if (key !== undefined) all.push(sql`files.key = ${key}`)
+  if (location !== undefined) all.push(sql`files.location = ${location}`)
   if (objects !== undefined) all.push(sql`files.object in (${new List(objects)})`)
   if (urls !== undefined) all.push(sql`files.url in (${new List(urls)})`)
   if (link !== undefined) all.push(holds(sql`files.url`, link))
@@ -84,6 +92,12 @@ function conditionOf(filter: Omit<HistoryFilter, 'limit'>): Sql {
   // A complete hash is a separate case, because its index returns few entries.
   if (sha256?.length === 64) all.push(sql`files.sha256 = ${sha256}`)
   else if (sha256 !== undefined) all.push(sql`files.sha256 >= ${sha256} and files.sha256 < ${`${sha256}g`}`)
+  if (hashes !== undefined) all.push(sql`files.sha256 in (${new List(hashes)})`)
+  if (review !== undefined)
+    all.push(
+      sql`files.origin = ${review} and files.origin like '%.review.json' and length(files.origin) < 200`,
+    )
+  if (isCurrent) all.push(sql`objects.state = 'stored' and objects.sha256 = files.sha256`)
   if (since !== undefined) all.push(sql`files.upload >= ${idPrefix(since)}`)
   if (before !== undefined) all.push(sql`files.upload < ${idPrefix(before)}`)
   if (after !== undefined) all.push(sql`(files.upload, files.position) < (${after.jobId}, ${after.index})`)
@@ -110,50 +124,42 @@ function escapeLike(text: string): string {
   return text.replace(/[%_\\]/g, '\\$&')
 }
 
-interface FileRow {
-  readonly upload: string
-  readonly position: number
-  readonly destination: string
-  readonly location: string
-  readonly object: string
-  readonly key: string
-  readonly url: string
-  readonly delete_url: string | null
-  readonly size: number
-  readonly content_type: string
-  readonly sha256: string
-  readonly origin: string
-  readonly caller: string
-  readonly request_id: string
-  readonly expires_at: number | null
-  readonly removed_at: number | null
-  /** The name of the object, if it exists. */
-  readonly known: string | null
-  /** When the object expires. */
-  readonly ends: number | null
+/** An entry as the database returns it. */
+type FileRow = Omit<HistoryEntry, 'time' | 'deleteUrl' | 'expiresAt' | 'removedAt'> & {
+  readonly deleteUrl: string | null
+  readonly expiresAt: number | null
+  readonly removedAt: number | null
 }
 
-function toEntry(row: FileRow): HistoryEntry {
-  const { destination, location, key, url, size, sha256, origin, caller } = row
-  const end = row.removed_at === null && row.known !== null ? row.ends : row.expires_at
+const COLUMNS = new Raw(`files.position as "index", files.origin, files.url, files.key, files.size,
+  files.content_type as "contentType", files.sha256, files.location, files.upload as "jobId", files.destination, files.caller,
+  files.request_id as "requestId", files.delete_url as "deleteUrl", files.removed_at as "removedAt",
+  case when files.removed_at is null and objects.name is not null then objects.expires_at
+    else files.expires_at end as "expiresAt"`)
+
+function toEntry({ deleteUrl, expiresAt, removedAt, ...row }: FileRow): HistoryEntry {
   return {
-    ...{ index: row.position, origin, url, key, size, contentType: row.content_type, sha256 },
-    ...(row.delete_url !== null && { deleteUrl: row.delete_url }),
-    ...(end !== null && { expiresAt: end }),
-    ...{
-      location,
-      time: timeOf(row.upload),
-      jobId: row.upload,
-      destination,
-      caller,
-      requestId: row.request_id,
-    },
-    ...(row.removed_at !== null && { removedAt: row.removed_at }),
+    ...row,
+    time: timeOf(row.jobId),
+    ...(deleteUrl !== null && { deleteUrl }),
+    ...(expiresAt !== null && { expiresAt }),
+    ...(removedAt !== null && { removedAt }),
   }
 }
 
 /** Rows of one transaction. SQLite works in the event loop, so it blocks everything else. */
 const AT_ONCE = 500
+
+interface OldFile {
+  readonly upload: string
+  readonly position: number
+  readonly destination: string
+  readonly url: string
+  readonly object: string
+  readonly removed_at: number | null
+  /** When the object expires. */
+  readonly ends: number | null
+}
 
 /**
  * Deletes older entries, and what the database knows of objects without entries. Entries of objects that still have to be
@@ -174,15 +180,14 @@ export async function pruneFiles(
   }: { readonly among?: readonly string[]; readonly but?: readonly string[]; readonly keptLinks?: string },
 ): Promise<number> {
   let gone = 0
-  let last: FileRow | undefined
+  let last: OldFile | undefined
   for (;;) {
     const from: Sql = last
       ? sql`and (upload, position, files.destination) > (${last.upload}, ${last.position}, ${last.destination})`
       : sql``
     const { rows, deleted } = await database.tx(async db => {
-      const found = await db.all<FileRow>(
-        sql`select files.*, objects.name as known, objects.expires_at as ends
-          from files left join objects on objects.name = files.object where upload < ${idPrefix(before)} ${from}
+      const found = await db.all<OldFile>(
+        sql`select upload, position, files.destination, url, object, removed_at, objects.expires_at as ends from files left join objects on objects.name = files.object where upload < ${idPrefix(before)} ${from}
           order by upload, position, files.destination limit ${AT_ONCE}`,
       )
       const old = found.filter(

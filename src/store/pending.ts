@@ -2,7 +2,7 @@ import type { Upload } from './contract.ts'
 import type { Database } from './database.ts'
 import { isAlive } from './owners.ts'
 import { type Db, sql } from './sql.ts'
-import { fail, toUpload, type UploadRow } from './upload-rows.ts'
+import { COLUMNS, fail, toUpload, type UploadRow } from './upload-rows.ts'
 
 /**
  * Ends the uploads of processes that have ended. Uploads whose files are all stored are due at once.
@@ -17,7 +17,7 @@ export function reap(database: Database, report: (upload: Upload) => void): Prom
     for (const { owner } of owners) {
       if (await isAlive(db, owner)) continue
       const rows = await db.all<UploadRow>(
-        sql`select * from uploads where owner = ${owner} and ended_at is null${db.forUpdate}`,
+        sql`select ${COLUMNS} from uploads where owner = ${owner} and ended_at is null${db.forUpdate}`,
       )
       for (const upload of rows.map(toUpload)) {
         if (upload.state === 'uploading') {
@@ -40,7 +40,7 @@ export function reap(database: Database, report: (upload: Upload) => void): Prom
  */
 export function takeStored(database: Database, id: string, owner: string): Promise<Upload | undefined> {
   return database.tx(async db => {
-    const [row] = await db.all<UploadRow>(sql`select * from uploads where id = ${id}${db.forUpdate}`)
+    const [row] = await db.all<UploadRow>(sql`select ${COLUMNS} from uploads where id = ${id}${db.forUpdate}`)
     if (row?.state !== 'stored') return undefined
     if (row.owner !== '' && row.owner !== owner && (await isAlive(db, row.owner))) return undefined
     await db.run(sql`update uploads set owner = ${owner}, due_at = null where id = ${id}`)
@@ -94,7 +94,7 @@ export async function dueUploads(db: Db, limit: number, longestPauseMs: number):
 /** All uploads whose post-upload steps are pending or running. */
 export async function pendingUploads(db: Db): Promise<Upload[]> {
   const rows = await db.all<UploadRow>(
-    sql`select * from uploads where ended_at is null and state = 'stored' order by created_at`,
+    sql`select ${COLUMNS} from uploads where ended_at is null and state = 'stored' order by created_at`,
   )
   return rows.map(toUpload)
 }

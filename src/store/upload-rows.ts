@@ -1,6 +1,6 @@
-import type { StoredFile, Upload, UploadState } from './contract.ts'
+import type { StoredFile, Upload } from './contract.ts'
 import { giveBack, type Reserved } from './quotas.ts'
-import { type Db, sql } from './sql.ts'
+import { type Db, Raw, sql } from './sql.ts'
 
 export type NewUpload = Pick<
   Upload,
@@ -29,36 +29,30 @@ export async function fail(db: Db, id: string, problem: string): Promise<void> {
 }
 
 export async function readUpload(db: Db, id: string): Promise<Upload | undefined> {
-  const [row] = await db.all<UploadRow>(sql`select * from uploads where id = ${id}`)
+  const [row] = await db.all<UploadRow>(sql`select ${COLUMNS} from uploads where id = ${id}`)
   return row && toUpload(row)
 }
 
-export interface UploadRow {
-  readonly id: string
-  readonly state: UploadState
-  readonly owner: string
-  readonly created_at: number
-  readonly ended_at: number | null
-  readonly caller: string
-  readonly destination: string
-  readonly request_id: string
-  readonly origins: string
-  readonly outcomes: string
-  readonly steps: string
-  readonly attempts: number
+export const COLUMNS =
+  new Raw(`id, state, owner, created_at as "createdAt", ended_at as "endedAt", caller, destination,
+  request_id as "requestId", origins, outcomes, steps, attempts, problem`)
+
+/** What `COLUMNS` returns. Lists and outcomes are JSON. */
+export type UploadRow = Omit<Upload, 'endedAt' | 'problem' | 'origins' | 'steps' | 'files' | 'failed'> & {
+  readonly endedAt: number | null
   readonly problem: string | null
+  readonly origins: string
+  readonly steps: string
+  readonly outcomes: string
 }
 
-export function toUpload(row: UploadRow): Upload {
-  const { id, state, owner, caller, destination, attempts } = row
-  const { files = [], failed = [] } = JSON.parse(row.outcomes)
+export function toUpload({ outcomes, ...row }: UploadRow): Upload {
+  const { files = [], failed = [] } = JSON.parse(outcomes)
   return {
-    ...{ id, state, owner, caller, destination, attempts, files, failed },
-    createdAt: row.created_at,
-    endedAt: row.ended_at ?? undefined,
-    requestId: row.request_id,
+    ...{ ...row, files, failed },
     origins: JSON.parse(row.origins),
     steps: JSON.parse(row.steps),
+    endedAt: row.endedAt ?? undefined,
     problem: row.problem ?? undefined,
   }
 }

@@ -1,8 +1,8 @@
 import { orAborted } from '../flow/cancellation.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import type { StoredFile } from '../store/contract.ts'
-import { findKnown, findReview, type KnownObject } from '../store/known.ts'
+import type { HistoryEntry, StoredFile } from '../store/contract.ts'
+import { findFiles } from '../store/history.ts'
 import { newUploadId } from '../store/upload-id.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
 import { begin } from '../store/uploads.ts'
@@ -13,6 +13,8 @@ import { type Caller, keptOrigin, type UploadOptions } from './input.ts'
 import { keptUrlAgain, linkOf } from './links.ts'
 import { exists } from './send.ts'
 
+/** Uploads of one content that are looked at, latest first. On average, if there are many contents. */
+const MOST_UPLOADS = 10
 /** Objects that the destination is asked for at the same time. */
 const SIDE_BY_SIDE = 8
 
@@ -53,14 +55,22 @@ export async function findKnownFiles(
   // Anonymous clients share one name, so one of them could replace the list of another.
   const names = caller.admittedBy === 'anonymous' ? [] : files.filter(({ sha256 }) => sha256 === undefined)
   const id = idOf(destination)
-  const place = { caller: caller.name, destination: id, location: destination.location }
+  // Objects of other clients are not found: a hash must not tell what others have.
+  const theirs = {
+    by: caller.name,
+    among: [id],
+    location: destination.location,
+    isRemoved: false,
+    isCurrent: true,
+  } as const
   const { objects, reviews } = await deps.database.read(async db => {
-    const reviews = new Map<string, KnownObject>()
+    const reviews = new Map<string, HistoryEntry>()
     for (const { name } of names) {
-      const review = await findReview(db, place, keptOrigin(name))
+      const [review] = await findFiles(db, { ...theirs, review: keptOrigin(name), limit: 1 })
       if (review) reviews.set(name, review)
     }
-    return { objects: await findKnown(db, place, hashes), reviews }
+    const limit = hashes.length * MOST_UPLOADS
+    return { objects: limit > 0 ? await findFiles(db, { ...theirs, hashes, limit }) : [], reviews }
   })
   const { timeoutMs } = deps.limits
   const limit = beginTimeLimit(timeoutMs, signal, () => new Error('the destination did not respond in time'))
@@ -70,13 +80,13 @@ export async function findKnownFiles(
     .finally(limit.end)
   signal.throwIfAborted()
   // There may be ten times as many objects as files: each upload of a file is one.
-  const byContent = new Map<string, KnownObject[]>()
+  const byContent = new Map<string, HistoryEntry[]>()
   for (const object of objects) {
     const same = byContent.get(object.sha256)
     if (same) same.push(object)
     else byContent.set(object.sha256, [object])
   }
-  const found = files.flatMap(({ sha256, size, name }, index): (StoredFile & { name: string })[] => {
+  const found = files.flatMap(({ sha256, size, name }, index): (HistoryEntry & { name: string })[] => {
     const sought =
       sha256 === undefined
         ? [reviews.get(name) ?? []].flat()
@@ -104,11 +114,13 @@ export async function findKnownFiles(
   const counted = 'files' in begun ? begun.files.filter(one => !('full' in one)) : []
   const end = expiresAt(destination, options.expires, now)
   const stored: StoredFile[] = []
-  for (const {
-    file: { name, url, wanted: _, ...file },
-  } of counted) {
-    const link = await keptUrlAgain(destination, { key: file.key, url }, signal)
-    stored.push({ ...file, url: link, origin: keptOrigin(name), expiresAt: end })
+  for (const { file } of counted) {
+    const { index, key, size, contentType, sha256, deleteUrl, location } = file
+    const url = await keptUrlAgain(destination, file, signal)
+    stored.push({
+      ...{ index, key, url, size, contentType, sha256, deleteUrl, location },
+      ...{ origin: keptOrigin(file.name), expiresAt: end },
+    })
   }
   const state = deps.hooks.length > 0 && stored.length > 0 ? 'stored' : 'done'
   const saved = await deps.finalizer.save(upload, { state, files: stored, failed: [], claimed: new Set() })
@@ -125,7 +137,7 @@ function mayKnow({ pictures, mirrors, target }: Destination): boolean {
 
 /** The keys of the objects that are still at the destination, if it can tell. One that can't be asked for counts as gone. */
 async function lookForAll(
-  objects: readonly KnownObject[],
+  objects: readonly HistoryEntry[],
   destination: Destination,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
