@@ -1,7 +1,7 @@
 import { imgbb } from '../../src/providers/imgbb.ts'
-import { describeFormHost } from '../helpers/http-exchange.ts'
+import { describePreset } from '../helpers/http-exchange.ts'
 
-describeFormHost({
+describePreset({
   name: 'imgbb',
   provider: imgbb,
   options: base => ({
@@ -12,5 +12,4 @@ describeFormHost({
   wrong: { apiKey: 'fedcba9876543210fedcba9876543210' },
   secrets: ['0123456789abcdef0123456789abcdef', 'fedcba9876543210fedcba9876543210'],
   deleteUrl: '{{base}}/2ndCYJK/670a7e48ddcb85ac340c717a41047e5c',
-  without: { largeFiles: 'ImgBB takes 32 MB' },
 })

@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { expect, it, onTestFinished } from 'vitest'
 import { http } from '../../../src/providers/http/index.ts'
-import { describePreset, type Exchange, openHost, serveReply } from '../../helpers/http-exchange.ts'
+import {
+  describeFormHost,
+  describePreset,
+  type Exchange,
+  openHost,
+  serveReply,
+} from '../../helpers/http-exchange.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 
 /** The configurations of docs/destinations/http.md, by their names. */
@@ -52,7 +58,7 @@ const CLOUDFLARE: Exchange = {
   others: [],
 }
 
-describePreset({
+describeFormHost({
   name: 'http as Cloudflare Images',
   provider: http,
   exchange: CLOUDFLARE,

@@ -1,0 +1,480 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { http } from '../../../src/providers/http/index.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { upload } from '../../helpers/form.ts'
+import { fromPicGo } from '../../helpers/from-picgo.ts'
+import { openHost, serveReply } from '../../helpers/http-exchange.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+import { startApp } from '../../helpers/start-app.ts'
+
+type Options = Record<string, unknown>
+
+const never = () => new AbortController().signal
+const BYTES = Buffer.from('the bytes of a picture')
+const PICTURE = objectOf('2026/a b/pic ture.png', BYTES, 'image/png')
+
+async function open(options: Options) {
+  const target = await openHost(http, options)
+  onTestFinished(() => target.close?.())
+  return target
+}
+
+it.each(['https://img.example.com/{key}', '{responseurl}'])(
+  'takes no page for stored where the answer says nothing else: %s',
+  async resultUrl => {
+    const base = await serveReply(200, '<!DOCTYPE html><title>Log in</title>', {
+      'content-type': 'text/html',
+    })
+    const target = await open({ url: `${base}/{key}`, method: 'PUT', body: 'raw', resultUrl })
+    await expect(target.put(PICTURE, never())).rejects.toThrow('returned an HTML page')
+    const empty = await open({
+      url: `${await serveReply(201, '')}/{key}`,
+      method: 'PUT',
+      body: 'raw',
+      resultUrl,
+    })
+    expect((await empty.put(PICTURE, never())).url).toMatch(/2026\/a%20b\/pic%20ture\.png$/)
+  },
+)
+
+describe('what http sends', () => {
+  it.each([
+    ['/{filename}', '/pic%20ture.png'],
+    ['/{key}?k={key}', '/2026/a%20b/pic%20ture.png?k=2026/a%20b/pic%20ture.png'],
+    ['/{base64:a?~}', '/YT9%2B'],
+    // Credentials were percent-encoded before Base64.
+    ['/{base64:{secret:token}|{filename}}', `/${Buffer.from('a/b?c|pic ture.png').toString('base64')}`],
+    ['/{random:{filename}|{filename}}', '/pic%20ture.png'],
+    ['/{secret:token}', '/a%2Fb%3Fc'],
+    ['/{random:x|x}/{Y}', `/x/${new Date().getFullYear()}`],
+    ['/a?b=c', '/a?b=c'],
+  ])('goes to %s', async (path, expected) => {
+    const urls: unknown[] = []
+    const base = await serve((request, response) => {
+      urls.push(request.url)
+      response.end('https://img.example.com/a')
+    })
+    const target = await open({ url: base + path, secrets: { token: 'a/b?c' } })
+    await target.put(PICTURE, never())
+    expect(urls).toEqual([expected])
+  })
+
+  it('never has a header that another one could hide in', async () => {
+    const base = await serve((_, response) => response.end('https://img.example.com/a'))
+    const target = await open({
+      url: base,
+      headers: { 'X-Token': '{secret:t}' },
+      secrets: { t: 'a\r\nX-Evil: 1' },
+    })
+    const put = target.put(PICTURE, never())
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
+    await expect(put).rejects.toThrow('the header "X-Token" can\'t be sent')
+  })
+
+  it('is quoted when it refuses a file before it has read it, and is not sent the rest', async () => {
+    let received = 0
+    const server = createServer((request, response) => {
+      request.once('data', () => response.writeHead(413).end('no more than 1 MB'))
+      request.on('data', chunk => {
+        received += chunk.length
+      })
+    })
+    const target = await open({ url: `http://127.0.0.1:${await listen(server)}` })
+    const size = 500_000_000
+    async function* read() {
+      for (let i = 0; i < size / 1_000_000; i++) yield Buffer.alloc(1_000_000)
+    }
+    const put = target.put({ ...PICTURE, size, read }, never())
+    await expect(put).rejects.toThrow('returned 413 (the file is too large): no more than 1 MB')
+    expect(received).toBeLessThan(size / 2)
+  })
+})
+
+function listen(server: ReturnType<typeof createServer>): Promise<number> {
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return new Promise(resolve =>
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)),
+  )
+}
+
+/** A server that reads a request to its end and then answers it. */
+async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => answer(request, response))
+  })
+  return `http://127.0.0.1:${await listen(server)}`
+}
+
+describe('where http finds the address', () => {
+  const json = { ok: true, data: { url: 'https://img.example.com/a.png', path: '/a.png', id: 7 } }
+  const html = '<a href="https://img.example.com/a (1).png">here</a>'
+  it.each([
+    ['JSON', { resultUrl: 'data.url' }, json, 'https://img.example.com/a.png'],
+    ['the text itself', {}, ' https://img.example.com/a.png\n', 'https://img.example.com/a.png'],
+    [
+      'a part of it',
+      { resultUrl: 'https://img.example.com{json:data.path}?v={json:data.id}' },
+      json,
+      'https://img.example.com/a.png?v=7',
+    ],
+    [
+      'the first place that holds something',
+      { resultUrl: ['data.link', 'data.url', 'data.path'] },
+      json,
+      'https://img.example.com/a.png',
+    ],
+    [
+      'a regular expression',
+      { resultUrl: '{regex:href="(.*?)"|1}' },
+      html,
+      'https://img.example.com/a%20%281%29.png',
+    ],
+    [
+      'a named group',
+      { resultUrl: '{regex:(?<scheme>https)://(?<rest>[^"]+)|rest}' },
+      html,
+      /returned "img\.example\.com.*", which is not an http or https URL\./,
+    ],
+    [
+      'XML',
+      { resultUrl: '{xml:/r/u}' },
+      '<r><u>https://img.example.com/x</u></r>',
+      'https://img.example.com/x',
+    ],
+    [
+      'the name it was given',
+      { resultUrl: 'https://img.example.com/{key}' },
+      '',
+      'https://img.example.com/2026/a%20b/pic%20ture.png',
+    ],
+    ['nowhere', { resultUrl: 'data.link' }, json, /returned no URL: \{"ok":true/],
+    [
+      'attack: a response so long that a quadratic expression would take minutes',
+      { resultUrl: '{regex:a+b|$}' },
+      'a'.repeat(1_000_000),
+      /the response has more than 65536 characters, too many for the regular expression "a\+b"/,
+    ],
+    ['in what is not JSON', { resultUrl: 'data.link' }, html, /returned no URL: here/],
+    ['a path alone', { resultUrl: 'data.path' }, json, /returned "\/a\.png", which is not an http/],
+    ['two addresses', {}, 'https://img.example.com/a\nhttps://img.example.com/b', /which is not an http/],
+    ['another scheme', {}, 'javascript:alert(1)', /which is not an http/],
+    ['no host', {}, 'https:///a', /which is not an http/],
+  ])('%s', async (_, options, body, expected) => {
+    const target = await open({ url: await serveReply(200, body), ...options })
+    const put = target.put(PICTURE, never())
+    if (typeof expected === 'string') return await expect(put).resolves.toEqual({ url: expected })
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
+    await expect(put).rejects.toThrow(expected)
+    await expect(put).rejects.not.toThrow(/https?:\/\//)
+  })
+
+  it.each([
+    ['{header:location}', 201, '/files/a.png'],
+    ['{header:Location}', 302, '/files/a.png'],
+    ['{responseurl}', 303, '/files/a.png'],
+    ['https://img.example.com/{header:x-name}', 200, undefined],
+  ])('a header: %s', async (resultUrl, status, location) => {
+    const headers = { 'X-Name': 'b.png', ...(location && { Location: location }) }
+    const base = await serveReply(status, '', headers)
+    const target = await open({ url: `${base}/up/`, resultUrl })
+    const url = location ? base + location : 'https://img.example.com/b.png'
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
+  })
+
+  it.each(['utf8', 'latin1'] as const)('a header in %s', async encoding => {
+    const raw = Buffer.from('/files/bücher.png', encoding).toString('latin1')
+    const base = await serveReply(201, '', { Location: raw })
+    const target = await open({ url: `${base}/up/`, resultUrl: '{header:Location}' })
+    const url = `${base}/files/b%C3%BCcher.png`
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
+  })
+
+  it('the address it was sent to, when nothing leads elsewhere', async () => {
+    const base = await serveReply(200, '')
+    const target = await open({ url: `${base}/{filename}`, resultUrl: '{responseurl}' })
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: `${base}/pic%20ture.png` })
+  })
+
+  it('but no redirect when that is not where the address is, and none that asks for another request', async () => {
+    const elsewhere = { Location: '/login' }
+    const plain = await open({ url: await serveReply(302, 'x', elsewhere) })
+    await expect(plain.put(PICTURE, never())).rejects.toThrow('302 (a redirect')
+    const strict = await open({ url: await serveReply(307, 'x', elsewhere), resultUrl: '{header:location}' })
+    await expect(strict.put(PICTURE, never())).rejects.toThrow('307 (a redirect')
+  })
+
+  it.each([
+    ['data.url', 'https://img.example.com/a.png'],
+    ['https://img.example.com/remove/{json:data.id}', 'https://img.example.com/remove/7'],
+    ['data.path', undefined],
+    ['data.none', undefined],
+  ])('that removes the file: %s', async (deleteUrl, expected) => {
+    const target = await open({ url: await serveReply(200, json), resultUrl: 'data.url', deleteUrl })
+    const stored = await target.put(PICTURE, never())
+    expect(stored.deleteUrl).toBe(expected)
+  })
+})
+
+describe('what http counts as a failure', () => {
+  const body = {
+    code: 'bad',
+    ok: false,
+    n: 3,
+    url: 'https://img.example.com/a',
+    error: { message: 'too <b>big</b>' },
+  }
+  it.each([
+    ['another value at that place', { success: { at: 'code', is: ['fine', 'ok'] } }, 200],
+    ['no value there', { success: { at: 'status', is: [true] } }, 200],
+    ['a false', { success: { at: 'ok', is: [true] } }, 200],
+    ['a status that was not listed', { statuses: [201] }, 200],
+    ['a status of failure', {}, 400],
+  ])('%s', async (_, options, status) => {
+    const target = await open({
+      url: await serveReply(status, body),
+      resultUrl: 'url',
+      errorMessage: ['message', 'error.message'],
+      ...options,
+    })
+    const put = target.put(PICTURE, never())
+    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
+    await expect(put).rejects.toThrow(/: too big\./)
+  })
+
+  it.each([
+    [{ success: { at: 'n', is: [3] } }, 200],
+    [{ success: { at: 'n', is: ['3'] } }, 200],
+    [{ success: { at: '{json:code}-{json:n}', is: ['bad-3'] } }, 200],
+    [{ success: { at: '{header:X-Said}', is: ['yes'] } }, 200],
+    [{ statuses: [304, 203] }, 203],
+  ])('but not %j', async (options, status) => {
+    const base = await serveReply(status, body, { 'X-Said': 'yes' })
+    const target = await open({ url: base, resultUrl: 'url', ...options })
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: body.url })
+  })
+})
+
+describe('http gives nothing away:', () => {
+  it('a secret that the host repeats', async () => {
+    const url = await serveReply(403, 'the key "s3cret-key/+" in c2NyZXQta2V5 is wrong, s3cret-key%2F%2B too')
+    const target = await open({ url, headers: { 'X-Key': '{secret:k}' }, secrets: { k: 's3cret-key/+' } })
+    const error = await failureOf(target.put(PICTURE, never()))
+    expect(error.message).toContain('[secret]')
+    expect(`${error.message} ${error.stack}`).not.toMatch(/s3cret-key/)
+  })
+
+  it('a secret in the address of a host that is not there, also to the log', async () => {
+    const server = createServer()
+    const port = await listen(server)
+    await new Promise(resolve => server.close(resolve))
+    const target = await open({
+      url: `http://127.0.0.1:${port}/?key={secret:k}`,
+      secrets: { k: 's3cret key' },
+    })
+    const error = await failureOf(target.put(PICTURE, never()))
+    expect(error).toMatchObject({
+      retryable: true,
+      message: expect.stringContaining('it refuses connections'),
+    })
+    const cause = error.cause as Error
+    expect(`${cause.message} ${cause.stack}`).not.toMatch(/s3cret/)
+    expect(cause.message).toContain('ECONNREFUSED')
+  })
+
+  it('a credential of a ShareX file, which is in no secret of the configuration', async () => {
+    const url = await serveReply(400, 'token 0123456789 of user:a-long-password is wrong')
+    const file = await copySxcu('now', { RequestURL: url })
+    const app = await startApp({ config: { providers: { http: { x: { sxcu: file } } } } })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': BYTES })
+    expect(answer).toMatchObject({ status: 502, code: 'destination_failed' })
+    expect(`${JSON.stringify(answer)} ${app.rawLog()}`).not.toMatch(/0123456789|a-long-password/)
+  })
+})
+
+async function copySxcu(name: string, changes: Options): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'upload-server-sxcu-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const text = await readFile(new URL(`../../fixtures/sxcu/${name}.sxcu`, import.meta.url), 'utf8')
+  const file = join(directory, `${name}.sxcu`)
+  await writeFile(file, JSON.stringify({ ...JSON.parse(text), ...changes }))
+  return file
+}
+
+describe('http with a file of ShareX', () => {
+  it('of an old version reads the answer by its regular expressions', async () => {
+    const url = await serveReply(200, 'abc\ndef|end')
+    const target = await open({ sxcu: await copySxcu('dollars', { RequestURL: url }) })
+    await expect(target.put(PICTURE, never())).resolves.toEqual({
+      url: 'https://img.example.com/f.php?h=abc&p=1',
+      deleteUrl: 'https://img.example.com/f.php?h=abc&d=def',
+    })
+  })
+
+  it('says when the configuration is read what can not be used', async () => {
+    const validate = (options: Options) => http.validate?.(http.config.parse(options))
+    expect(validate({ sxcu: '/nowhere/at/all.sxcu' })).toBe('The file of "sxcu" can\'t be read (ENOENT).')
+    expect(validate({ sxcu: await copySxcu('now', { Body: 'JSON' }) })).toContain('has the body "JSON"')
+    expect(validate({ sxcu: await copySxcu('now', { URL: '{prompt:a}' }) })).toContain(
+      'can\'t be used: "URL" has {prompt:a}'.replace(':a', ''),
+    )
+    for (const [option, value] of Object.entries({
+      url: 'https://img.example.com',
+      method: 'PUT',
+      body: 'raw',
+      field: 'image',
+      resultUrl: 'data.url',
+      statuses: [201],
+    }))
+      expect(validate({ sxcu: 'a', [option]: value })).toBe(`Set "sxcu" or "${option}", not both.`)
+  })
+})
+
+describe('http options', () => {
+  const url = 'https://img.example.com/up'
+  it.each([
+    [{}, 'Set "url"'],
+    [{ url: 'img.example.com' }, '"url" must be an http or https URL'],
+    [{ url: 'ftp://img.example.com' }, '"url" must be'],
+    [{ url: `${url}/{nope}` }, '"url" has the unknown placeholder {nope}'],
+    [{ url: 'https://{filename}.example.com/' }, '"url" has {filename} in its host'],
+    [{ url: 'https://example.com{key}' }, '"url" has {key} in its host'],
+    [{ url: 'https://{random:a|{sha256}}/x' }, '"url" has {sha256} in its host'],
+    [{ url: 'https://{secret:host}{key}', secrets: { host: 'h' } }, '"url" has {key} in its host'],
+    [{ url, resultUrl: ['url', 'https://{filename}/'] }, '"resultUrl" has {filename} in its host'],
+    [{ url: `${url}/{json:a}` }, '"url" has the unknown placeholder {json}'],
+    [{ url, resultUrl: 'a..b' }, '"resultUrl" has the unsupported JSON path "a..b"'],
+    [{ url, resultUrl: ['a', '{regex:(}'] }, '"resultUrl" has the invalid regular expression "("'],
+    [{ url, resultUrl: 'https://cdn.example.com/' }, '"resultUrl" has no placeholder'],
+    [{ url, deleteUrl: '{xml:a[b]}' }, '"deleteUrl" has the unsupported XML path'],
+    [{ url, success: { at: '{', is: [1] } }, '"success.at" has an unmatched "{"'],
+    [{ url, headers: { 'a b': 'c' } }, '"headers" has "a b"'],
+    [
+      { url, headers: { 'Content-Length': '3' } },
+      '"content-length", which is set automatically from the body',
+    ],
+    [{ url, headers: { 'content-type': 'a/b' } }, '"content-type", which is set automatically from the body'],
+    [{ url, fields: { a: '{secret:x}' } }, '"fields.a" refers to {secret:x}'],
+    [{ url, headers: { Authorization: 'Bearer abc' } }, 'Move the value of "Authorization" to "secrets"'],
+    [{ url, headers: { 'X-API-Key': 'abc' } }, 'Move the value of "X-API-Key"'],
+    [{ url, fields: { upload_password: 'abc' } }, 'Move the value of "upload_password"'],
+    [{ url, query: { token: 'abc' } }, 'Move the value of "token"'],
+    [{ url: `${url}?a=b&key=abc` }, 'Move the value of "key"'],
+  ])('%j: %s', (options, words) => {
+    expect(http.validate?.(http.config.parse(options))).toContain(words)
+  })
+
+  it.each([
+    { url },
+    { url: `${url}?key={secret:k}`, secrets: { k: 'abc' } },
+    { url, headers: { Authorization: 'Bearer {secret:k}' }, secrets: { k: 'abc' } },
+    { url, fields: { key: '{key}', token: '' } },
+    { url: 'https://{random:a|b}.example.com/{key}', resultUrl: '{json:base}/{key}' },
+    { url: 'https://{secret:host}/{key}', secrets: { host: 'h' } },
+    { url: 'https://example.com?name={filename}' },
+    { url, body: 'raw', headers: { 'Content-Type': 'text/plain' } },
+    { url, resultUrl: ['data.url', '{header:Location}'] },
+  ])('%j is fine', options => {
+    expect(http.validate?.(http.config.parse(options))).toBeUndefined()
+  })
+})
+
+describe('http options of PicGo and PicList', () => {
+  const keyTemplate = '{filename}{extname}'
+
+  it('of the plugin web-uploader, with their credentials made secrets', () => {
+    const old = {
+      url: 'https://img.example.com/up?token=a%20b&x={y}',
+      paramName: 'image',
+      jsonPath: 'data.url',
+      customHeader: '{"Authorization":"Bearer abc","Content-Type":"multipart/form-data","X-A":"{b}"}',
+      customBody: '{"album":"5","count":3,"token":"def","contentType":"photo"}',
+    }
+    const translated = fromPicGo(http, old)
+    expect(translated).toEqual({
+      options: {
+        url: 'https://img.example.com/up?token={secret:token}&x=\\{y\\}',
+        field: 'image',
+        headers: { Authorization: '{secret:Authorization}', 'X-A': '\\{b\\}' },
+        fields: { album: '5', count: '3', token: '{secret:token-2}', contentType: 'photo' },
+        resultUrl: 'data.url',
+        secrets: { token: 'a b', Authorization: 'Bearer abc', 'token-2': 'def' },
+        keyTemplate,
+      },
+      notes: [],
+    })
+    const { keyTemplate: _, ...options } = translated?.options ?? {}
+    expect(http.validate?.(http.config.strict().parse(options))).toBeUndefined()
+  })
+
+  it.each([
+    ['0.src', 'https://img.example.com/f.png', [{ src: 'https://img.example.com/f.png' }]],
+    ['', 'https://img.example.com/f.png', 'https://img.example.com/f.png'],
+  ])('with the path "%s"', async (jsonPath, expected, body) => {
+    const translated = fromPicGo(http, { url: await serveReply(200, body), paramName: 'f', jsonPath })
+    const { keyTemplate: _, ...options } = translated?.options ?? {}
+    const target = await open(JSON.parse(JSON.stringify(options)))
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
+  })
+
+  it.each([
+    ['an object', { 'X-A': 'b' }, { 'X-A': 'b' }, 0],
+    ['no JSON', 'X-A: b', {}, 1],
+    ['a list', '[1]', {}, 1],
+    ['nothing', '', {}, 0],
+    ['no member', undefined, {}, 0],
+  ])('with headers that are %s', (_, customHeader, headers, notes) => {
+    const translated = fromPicGo(http, { url: 'https://img.example.com', customHeader })
+    expect(translated?.options['headers']).toEqual(headers)
+    expect(translated?.notes).toHaveLength(notes)
+  })
+
+  it.each([
+    [
+      'with a prefix',
+      { resDataPath: 'data.path', customPrefix: 'https://cdn.example.com', webPath: '' },
+      'https://cdn.example.com/up/f.png',
+    ],
+    [
+      'with a folder in front of the last part',
+      { resDataPath: 'data.path', customPrefix: 'https://cdn.example.com/', webPath: 'img' },
+      'https://cdn.example.com/img/f.png',
+    ],
+    ['with an address', {}, 'https://img.example.com/f.png'],
+  ])("of PicList's custom uploader %s", async (_, old, expected) => {
+    const body = { data: { path: '/up/f.png', url: 'https://img.example.com/f.png' } }
+    const translated = fromPicGo(http, {
+      endpoint: await serveReply(200, body),
+      method: 'PUT',
+      formDataKey: 'image',
+      headers: '{}',
+      body: '{"a":"b"}',
+      uploadScriptName: '',
+      ...old,
+    })
+    expect(translated).toMatchObject({
+      options: { method: 'PUT', field: 'image', fields: { a: 'b' } },
+      notes: [],
+    })
+    const { keyTemplate: _template, ...options } = translated?.options ?? {}
+    const target = await open(JSON.parse(JSON.stringify(options)))
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
+  })
+
+  it('with a script say that it was left out', () => {
+    const translated = fromPicGo(http, { uploadScriptName: 'mine', endpoint: '', method: 'GET' })
+    expect(translated?.notes).toEqual([
+      expect.stringContaining('"uploadScriptName" was not imported'),
+      expect.stringContaining('"method" was not imported'),
+    ])
+  })
+})
