@@ -1,15 +1,14 @@
 import { expect, onTestFinished } from 'vitest'
 import { destinationSchema } from '../../src/config/destination.ts'
 import { UploadError } from '../../src/errors.ts'
-import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
+import type { Provider, Target } from '../../src/providers/contract.ts'
 import { gitea } from '../../src/providers/gitea.ts'
 import { gitlab } from '../../src/providers/gitlab.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import type { ForgeKind } from '../servers/forge-dialects.ts'
 import { type ForgeReplay, startForgeReplay } from '../servers/forge-replay.ts'
-import { startProxy } from '../servers/proxy.ts'
 import { deliverObject } from './deliver-object.ts'
-import { describeProvider, objectOf } from './provider-contract.ts'
+import { objectOf } from './provider-contract.ts'
 
 export const FORGES: Readonly<Record<ForgeKind, Provider>> = {
   gitea: gitea,
@@ -37,38 +36,6 @@ export async function startForge(
     expect(forge.violations).toEqual([])
   })
   return { forge, target }
-}
-
-/** Joins the contract suite with a destination at a replayed forge. */
-export function describeForge(kind: ForgeKind): void {
-  describeProvider(kind, async () => {
-    const forge = await startForgeReplay(kind)
-    const { apiUrl, token } = forge
-    const { port, pathname } = new URL(apiUrl)
-    const proxy = await startProxy([Number(port)])
-    const openAt = (at: number) =>
-      openForge(FORGES[kind], { apiUrl: `http://127.0.0.1:${at}${pathname}`, token })
-    return {
-      target: await openForge(FORGES[kind], { apiUrl, token }),
-      fetch: visit,
-      secrets: [token, 'token-of-nobody'],
-      withBadCredentials: () => openForge(FORGES[kind], { apiUrl, token: 'token-of-nobody' }),
-      breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
-      forgeable: { port: Number(port), open: openAt },
-      without: { largeFiles: 'the replayed server holds whole bodies; github.test.ts sends large ones' },
-      async close() {
-        await proxy.close()
-        await forge.close()
-        expect(forge.violations).toEqual([])
-      },
-    }
-  })
-}
-
-async function visit({ url }: Stored): Promise<Buffer> {
-  const reply = await fetch(url)
-  if (!reply.ok) throw new Error(`${reply.status} for ${url}`)
-  return Buffer.from(await reply.arrayBuffer())
 }
 
 /** Delivers as an upload does: one at a time, and again after failures that pass. */

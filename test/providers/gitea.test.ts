@@ -1,8 +1,5 @@
 import { expect, it } from 'vitest'
 import { gitea } from '../../src/providers/gitea.ts'
-import { describeForge } from '../helpers/forges.ts'
-
-describeForge('gitea')
 
 it.each([
   [{}, /./],

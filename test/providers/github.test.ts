@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { parseKeyTemplate } from '../../src/payload/object-key.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { github, publicUrlOf } from '../../src/providers/github.ts'
-import { deliverTo, failureOf, openForge } from '../helpers/forges.ts'
+import { failureOf, openForge } from '../helpers/forges.ts'
 import { fromPicGo } from '../helpers/from-picgo.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { type Emulate, startEmulate } from '../servers/emulate.ts'
@@ -101,13 +101,6 @@ describe('github at emulate', () => {
     expect((await visit(url.replace(proxy.url, emulate.url), emulate.token)).toString()).toBe('x')
   })
 
-  it('fails with a hint when the branch is not there', async () => {
-    const target = await open({ branch: 'gone' })
-    const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/returned 404 .*its branch "gone"/)
-    expect(error.retryable).toBe(false)
-  })
-
   it('fails at once on a protected branch, although GitHub answers 409', async () => {
     await fetch(`${emulate.url}/repos/octo/guarded/branches/main/protection`, {
       method: 'PUT',
@@ -144,81 +137,6 @@ describe('github at emulate', () => {
       what === 'changed' ? 'PUT 409' : 'PUT 422',
       what === 'removed' ? 'PUT 201' : 'PUT 200',
     ])
-  })
-
-  it('survives a storm of 409 with repetitions', async () => {
-    const target = await open()
-    let left = 5
-    proxy.answerWith(({ method }) =>
-      method === 'PUT' && left-- > 0
-        ? { status: 409, body: { message: 'is at 0d1f but expected 7c22' } }
-        : undefined,
-    )
-    await deliverTo(target, ['storm.txt'], 3)
-    expect(bodiesOf('PUT')).toHaveLength(6)
-  })
-
-  it.each([
-    [
-      401,
-      { message: 'Bad credentials' },
-      /401 \(Bad credentials\): the token is invalid or expired, or lacks a scope\. Check "token"\./,
-    ],
-    [
-      403,
-      { message: 'Resource not accessible by personal access token' },
-      /has no permission in "octo\/img"\. Give it write access/,
-    ],
-    [
-      403,
-      {
-        message:
-          'Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this organization.',
-      },
-      /the organization of "octo\/img" requires single sign-on\. Authorize "token" for the organization/,
-    ],
-    [
-      403,
-      { message: 'Repository was archived so is read-only.' },
-      /\(Repository was archived .*\): "octo\/img" is archived and accepts no commits\. Unarchive/,
-    ],
-    [404, { message: 'Not Found' }, /does not exist, or the token has no access to it/],
-    [404, { message: 'Branch main not found' }, /"octo\/img" has no branch "main"/],
-    [
-      409,
-      { message: 'Repository rule violations found\n\nChanges must be made through a pull request.' },
-      /is protected/,
-    ],
-    [409, { message: 'Could not create file: Required status check "ci" is expected.' }, /is protected/],
-    [
-      422,
-      { message: 'Sorry, the file is too large to be processed. Consider creating it in a local clone' },
-      /too large/,
-    ],
-    [422, { message: 'Validation Failed', errors: [] }, /it rejected the request/],
-    [301, { message: 'Moved Permanently' }, /"octo\/img" has moved/],
-  ] as const)('explains %i %j', async (status, body, message) => {
-    const target = await open()
-    proxy.answerWith(({ method }) => (method === 'PUT' ? { status, body } : undefined))
-    const error = await failureOf(target.put(objectOf('refused.txt', Buffer.from('x')), never()))
-    expect(error.message).toMatch(message)
-    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(bodiesOf('PUT')).toHaveLength(1)
-  })
-
-  it.each([
-    ['"sha" wasn\'t supplied', 422, 'Invalid request.\n\n"sha" wasn\'t supplied.'],
-    ['a sha that is no longer right', 409, 'a.txt does not match 0123'],
-  ])('reads the sha anew after %s', async (_, status, message) => {
-    const target = await open()
-    let isFirst = true
-    proxy.answerWith(({ method }) => {
-      if (method !== 'PUT' || !isFirst) return undefined
-      isFirst = false
-      return { status, body: { message } }
-    })
-    await target.put(objectOf(`anew-${status}.txt`, Buffer.from('x')), never())
-    expect(proxy.exchanges).toEqual(['GET 404', 'GET 404', 'PUT 201'])
   })
 
   it('does not send what jsDelivr would not hand out', async () => {

@@ -54,8 +54,8 @@ describe.each(KINDS)('a commit to %s', kind => {
   it('replaces other bytes of the same size', async () => {
     const { forge, target } = await startForge(kind)
     await target.put(objectOf('size.bin', Buffer.from('one')), never())
-    await target.put(objectOf('size.bin', Buffer.from('two')), never())
-    expect(forge.files.get('size.bin')?.bytes.toString()).toBe('two')
+    const { url } = await target.put(objectOf('size.bin', Buffer.from('two')), never())
+    expect(await (await fetch(url)).text()).toBe('two')
     expect(forge.commits).toHaveLength(2)
   })
 
@@ -150,38 +150,61 @@ describe.each(KINDS)('a commit to %s', kind => {
 })
 
 describe('what a forge refuses is explained', () => {
+  const say = (message: string) => ({ message })
+  const PROTECTED = /the branch "main" is protected\. Allow/
+  const ABSENT = /"octo\/img" or its branch "main" does not exist, or the token has no access to it/
   it.each([
+    ['gitea', 301, '', /"octo\/img" has moved\. Set "repo"/],
     [
       'gitea',
-      403,
-      { message: 'user should have a permission to write to the target branch' },
-      /has no permission in "octo\/img"/,
+      401,
+      say('Bad credentials'),
+      /401 \(Bad credentials\): the token is invalid or expired, or lacks a scope\. Check "token"\./,
     ],
-    [
-      'gitea',
-      404,
-      { message: "The target couldn't be found." },
-      /does not exist, or the token has no access to it/,
-    ],
-    ['gitea', 404, { message: 'branch does not exist [name: main]' }, /has no branch "main"/],
-    ['gitea', 413, 'Request Entity Too Large', /too large\. Set "fileSize"/],
-    ['gitea', 418, { message: 'no' }, /418 \(no\): it rejected the request/],
-    [
-      'gitlab',
-      403,
-      { message: '403 Forbidden - You are not allowed to push into this branch' },
-      /"main" is protected/,
-    ],
-    ['gitlab', 400, { message: 'You are not allowed to push into this branch' }, /"main" is protected/],
-    ['gitlab', 404, { message: '404 Project Not Found' }, /does not exist, or the token has no access to it/],
-    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /the file is too large/],
     [
       'gitlab',
       401,
       { error: 'insufficient_scope' },
       /\(insufficient_scope\): .*lacks a scope\. Check "token"\./,
     ],
-    ['gitea', 301, '', /"octo\/img" has moved\. Set "repo"/],
+    [
+      'gitea',
+      403,
+      say('Resource not accessible by personal access token'),
+      /has no permission in "octo\/img"\. Give it write access/,
+    ],
+    [
+      'gitea',
+      403,
+      say(
+        'Resource protected by organization SAML enforcement. You must grant your Personal Access token access.',
+      ),
+      /the organization of "octo\/img" requires single sign-on\. Authorize "token" for the organization/,
+    ],
+    [
+      'gitea',
+      403,
+      say('Repository was archived so is read-only.'),
+      /\(Repository was archived .*\): "octo\/img" is archived and accepts no commits\. Unarchive/,
+    ],
+    ['gitlab', 403, say('403 Forbidden - You are not allowed to push into this branch'), PROTECTED],
+    ['gitlab', 400, say('You are not allowed to push into this branch'), PROTECTED],
+    [
+      'gitea',
+      409,
+      say('Repository rule violations found\n\nChanges must be made through a pull request.'),
+      PROTECTED,
+    ],
+    ['gitea', 409, say('Could not create file: Required status check "ci" is expected.'), PROTECTED],
+    ['gitea', 404, say("The target couldn't be found."), ABSENT],
+    ['gitlab', 404, say('404 Project Not Found'), ABSENT],
+    ['gitea', 404, say('branch does not exist [name: main]'), /"octo\/img" has no branch "main"/],
+    ['gitea', 404, say('Branch main not found'), /has no branch "main"/],
+    ['gitea', 413, 'Request Entity Too Large', /too large\. Set "fileSize"/],
+    ['gitea', 422, say('Sorry, the file is too large to be processed.'), /too large/],
+    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /the file is too large/],
+    ['gitea', 422, { message: 'Validation Failed', errors: [] }, /it rejected the request/],
+    ['gitea', 418, say('no'), /418 \(no\): it rejected the request/],
   ] as const)('%s %i %j', async (kind, status, body, message) => {
     const { forge, target } = await startForge(kind)
     forge.answerWith(request => (isWrite(request) ? { status, body } : undefined))
@@ -231,6 +254,7 @@ describe('what passes is tried again', () => {
   it.each([
     [409, { message: 'is at 0d1 but expected 7c2' }],
     [400, { message: 'Could not update refs/heads/main. Please refresh and try again.' }],
+    [422, { message: 'Invalid request.\n\n"sha" wasn\'t supplied.' }],
   ])('a storm of commits by others, answered %i', async (status, body) => {
     const { forge, target } = await startForge('gitlab')
     let left = 5
