@@ -1,7 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import {
   chmod,
   link,
@@ -18,8 +17,6 @@ import {
   unlink,
   writeFile,
 } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -31,7 +28,8 @@ import { splitKey } from '../../src/providers/local/key-path.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { fromPicGo } from '../helpers/from-picgo.ts'
 import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../helpers/open-local.ts'
-import { bytesOf, type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { bytesOf, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { startWebFolder } from '../servers/web-folder.ts'
 
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
@@ -43,61 +41,21 @@ async function locate(target: OpenTarget | undefined, key: string): Promise<stri
   return file?.real
 }
 
-/** The target over HTTP: under /files/ what it locates, under /web/ what a web server finds in the folder. */
-async function startServer(find: (path: string) => Promise<string | undefined>) {
-  const server = createServer(async (request, response) => {
-    const path = (request.url ?? '').split('/').slice(1).map(decodeURIComponent).join('/')
-    const file = await find(path).catch(() => undefined)
-    if (file === undefined) return void response.writeHead(404).end()
-    createReadStream(file)
-      .on('error', () => response.writeHead(404).end())
-      .pipe(response)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+describeProvider('local, behind a web server, durable', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'local-contract-'))
+  const web = await startWebFolder(join(root, 'web'))
+  const options = { durable: true, serve: false, urlPrefix: web.url }
   return {
-    base,
-    async fetch({ url }: { url: string }): Promise<Buffer> {
-      const response = await fetch(new URL(url, base))
-      if (!response.ok) throw new Error(`status ${response.status}`)
-      return Buffer.from(await response.arrayBuffer())
-    },
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
-}
-
-async function startContract(isServed: boolean): Promise<ContractSetup> {
-  const directory = await mkdtemp(join(tmpdir(), 'local-contract-'))
-  const name = 'a/b c'
-  let target: OpenTarget | undefined
-  const server = await startServer(async path =>
-    isServed
-      ? locate(target, path.slice(`files/${name}/`.length))
-      : join(directory, path.slice('web/'.length)),
-  )
-  target = isServed
-    ? await openLocal(directory, { durable: true }, name)
-    : await openLocal(directory, { serve: false, urlPrefix: `${server.base}web` })
-  return {
-    ...(isServed && { name }),
-    target,
-    fetch: server.fetch,
+    target: await openLocal(join(root, 'web'), options),
+    fetch: web.fetch,
     secrets: [],
-    // Memory is watched once: both take the same way into the folder.
     without: { credentials: 'a folder has none', connection: 'a folder is reached without one' },
     async close() {
-      server.close()
-      await rm(directory, { recursive: true })
+      web.close()
+      await rm(root, { recursive: true })
     },
   }
-}
-
-describeProvider('local, served by this server, durable', () => startContract(true))
-describeProvider('local, behind a web server, not durable', () => startContract(false))
+})
 
 describe('options of local', () => {
   it('needs a way to hand files out', () => {
@@ -119,6 +77,14 @@ describe('options of local', () => {
   ])('refuses %s %j', (option, value) => {
     const { error } = local.config.safeParse({ directory: '/srv', [option]: value })
     expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
+  })
+
+  it('answers with the path of the route that serves the files', async () => {
+    const { directory } = await openFresh()
+    const target = await openLocal(directory, {}, 'a/b c')
+    onTestFinished(() => target.close?.())
+    const { url } = await target.put(objectOf("x y/it's (1).png", Buffer.of(1)), never())
+    expect(url).toBe('files/a%2Fb%20c/x%20y/it%27s%20%281%29.png')
   })
 
   it('answers with the URL prefix also where the files are served', async () => {
