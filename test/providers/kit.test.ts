@@ -18,6 +18,20 @@ it('the page names everything that is in the kit', () => {
   expect(names.filter(name => !PAGE.includes(`\`${name}\``))).toEqual([])
 })
 
+it('the image host of the page stores a file', async () => {
+  const example = new URL('../../docs/examples/upload-server-provider-shelf/', import.meta.url)
+  const { startShelf } = await import(new URL('shelf-server.js', example).href)
+  const { default: plugin } = (await import(new URL('index.js', example).href)) as { default: Plugin }
+  const shelf = await startShelf('token-of-the-shelf')
+  onTestFinished(shelf.close)
+  const url = `http://127.0.0.1:${shelf.port}`
+  const { put } = await openProvider(plugin, { url, token: 'token-of-the-shelf' })
+  const stored = await put(objectOf('a.png', Buffer.from('x')), new AbortController().signal)
+  expect(await (await fetch(stored.url)).text()).toBe('x')
+  await fetch(stored.deleteUrl ?? '')
+  expect((await fetch(stored.url)).status).toBe(404)
+})
+
 it('the provider of the page that is not an image host stores a file', async () => {
   const code = /^export default \(\{ defineProvider.*?^ {2}\}\)$/ms.exec(PAGE)?.[0] ?? ''
   const { default: plugin } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as {
