@@ -90,20 +90,10 @@ const LONGEST_MS = 2 ** 31 - 1
 /**
  * A time with a unit, such as `"30s"`, in milliseconds once it is parsed.
  *
- * @param leastMs 0 only where it means "at once": a limit of 0 would end everything
+ * @param least 0 only where it means "at once": a limit of 0 would end everything
  */
-export function time(leastMs = 1, mostMs = LONGEST_MS) {
-  const isInRange = (ms: number) => ms >= leastMs && ms <= mostMs
-  return withUnit(
-    'time',
-    readDuration,
-    isInRange,
-    input => `${input}s" or "${input}ms`,
-    () => {
-      const range = mostMs === LONGEST_MS ? '' : ` of at most ${showDuration(mostMs)}`
-      return `must be a time${range}${leastMs > 0 ? ' above 0' : ''}, such as "90s", "12h" or "30d"`
-    },
-  )
+export function time(least = 1, most = LONGEST_MS) {
+  return withUnit({ is: 'time', read: readDuration, show: showDuration, units: ['s', 'ms'] }, least, most)
 }
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*(?:B|([KMG])i?B?)$/i
@@ -111,17 +101,7 @@ const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 
 
 /** A size with a unit, such as `"100MB"`, in bytes once it is parsed; KB is 1024 bytes. */
 export function size(least = 1, most = Number.MAX_SAFE_INTEGER) {
-  const isInRange = (bytes: number) => bytes >= least && bytes <= most
-  return withUnit(
-    'size',
-    readSize,
-    isInRange,
-    input => `${input}MB" or "${input}B`,
-    () => {
-      const range = least > 1 ? ` from ${showSize(least)} to ${showSize(most)}` : ' above 0'
-      return `must be a size${range}, such as "100MB", "512KB" or "2GB"`
-    },
-  )
+  return withUnit({ is: 'size', read: readSize, show: showSize, units: ['MB', 'B'] }, least, most)
 }
 
 function readSize(text: string): number | undefined {
@@ -137,18 +117,33 @@ export function showSize(bytes: number): string {
   return `${bytes / size}${unit}`
 }
 
-function withUnit(
-  is: 'time' | 'size',
-  read: (text: string) => number | undefined,
-  isInRange: (value: number) => boolean,
-  complete: (input: string) => string,
-  explain: () => string,
-) {
+const EXAMPLES = { time: '"90s", "12h" or "30d"', size: '"100MB", "512KB" or "2GB"' }
+
+interface Unit {
+  readonly is: 'time' | 'size'
+  readonly read: (text: string) => number | undefined
+  readonly show: (value: number) => string
+  /** What may be meant by a bare number. */
+  readonly units: readonly [likely: string, exact: string]
+}
+
+function withUnit({ is, read, show, units }: Unit, least: number, most: number) {
+  const isOpen = most === LONGEST_MS || most === Number.MAX_SAFE_INTEGER
+  const from = least > 1 ? ` of at least ${show(least)}` : least > 0 ? ' above 0' : ''
+  const range = isOpen ? from : ` from ${show(least)} to ${show(most)}`
   const error = ({ input }: { readonly input?: unknown }) =>
-    /^\d+$/.test(String(input)) ? `needs a unit: write "${complete(String(input))}"` : explain()
+    /^\d+$/.test(String(input))
+      ? `needs a unit: write ${units.map(unit => `"${input}${unit}"`).join(' or ')}`
+      : `must be a ${is}${range}, such as ${EXAMPLES[is]}`
   return z
     .string({ error })
-    .refine(text => isInRange(read(text) ?? Number.NaN), { error })
+    .refine(
+      text => {
+        const value = read(text) ?? Number.NaN
+        return value >= least && value <= most
+      },
+      { error },
+    )
     .register(marks, { is })
     .transform(text => read(text) ?? 0)
 }

@@ -83,15 +83,6 @@ const tokenEntry = z
 export const tokenList = z
   .array(tokenEntry)
   .default([])
-  .superRefine((entries, context) => {
-    for (const [index, { name }] of entries.entries())
-      if (entries.findIndex(one => one.name === name) < index)
-        context.addIssue({
-          code: 'custom',
-          path: [index, 'name'],
-          message: `"${name}" is already the name of other tokens. Choose a different name`,
-        })
-  })
   .describe('Signed tokens (JWT) that are accepted instead of an upload key, of CI jobs and reverse proxies.')
 
 type Report = (path: readonly string[], message: string) => void
