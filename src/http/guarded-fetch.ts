@@ -9,6 +9,7 @@ import { connectionProblem } from './network.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
 import { readTrust } from './trust.ts'
 
+const MOST_REDIRECTS = 5
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const UNLESS = 'unless sources.url.allowPrivate is set'
@@ -36,8 +37,6 @@ export interface GuardedFetchOptions {
   privateHosts?: readonly string[] | undefined
   /** Aborts the request and the reading of the body. */
   signal: AbortSignal
-  /** Default: 5. */
-  maxRedirects?: number
   /** Resolves hostnames. Default: node:dns. */
   lookup?: LookupFunction | undefined
   /** Outbound proxies. Default: none. They get an IP address that was checked here. */
@@ -52,11 +51,11 @@ export interface GuardedFetchOptions {
  * @throws UploadError `source_forbidden` or `source_failed`; the signal's reason once that is aborted
  */
 export async function guardedFetch(url: URL, options: GuardedFetchOptions): Promise<Response> {
-  const { maxRedirects = 5, privateHosts } = options
+  const { privateHosts } = options
   let target = url
   let authorization = basicAuthorization(url)
   let { addresses } = options
-  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+  for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
     if (privateHosts && !isAt(privateHosts, target)) addresses = 'public'
     const { response, isPublic } = await get(target, describeHop(url, target), authorization, {
       ...options,
@@ -74,7 +73,7 @@ export async function guardedFetch(url: URL, options: GuardedFetchOptions): Prom
       authorization = basicAuthorization(next)
     target = next
   }
-  const message = `${quoteUrl(url)} redirects more than ${maxRedirects} times. Use the final URL instead.`
+  const message = `${quoteUrl(url)} redirects more than ${MOST_REDIRECTS} times. Use the final URL instead.`
   throw new UploadError('source_failed', message)
 }
 

@@ -4,7 +4,6 @@ import type { UploadError } from '../../src/errors.ts'
 import { allowAddresses } from '../../src/http/addresses.ts'
 import { ForbiddenAddress, resolve } from '../../src/http/dial.ts'
 import { type GuardedFetchOptions, guardedFetch } from '../../src/http/guarded-fetch.ts'
-import type { Caller } from '../../src/uploader/input.ts'
 import { answering, serve, serveRaw } from '../uploader/sources/servers.ts'
 
 const never = new AbortController().signal
@@ -56,63 +55,27 @@ describe('guardedFetch', () => {
   })
 
   describe('addresses', () => {
-    const HOSTILE: Record<Exclude<Caller['addresses'], 'any'>, string[]> = {
-      public: [
-        '0.0.0.0',
-        '0',
-        '127.0.0.1',
-        '127.0.0.1.',
-        '127.1',
-        '127.0.1',
-        '2130706433',
-        '0x7f.1',
-        '0x7f000001',
-        '017700000001',
-        '0177.0.0.01',
-        '%31%32%37.0.0.1',
-        '127。0。0。1',
-        '①②⑦.⓪.⓪.①',
-        '[::]',
-        '[::1]',
-        '[0:0:0:0:0:0:0:1]',
-        '[::127.0.0.1]',
-        '[::ffff:127.0.0.1]',
-        '[::ffff:7f00:1]',
-        '[64:ff9b::7f00:1]',
-        '[2002:7f00:1::]',
-        '[fc00::1]',
-        '[fe80::1]',
-        '[ff02::1]',
-        '10.0.0.1',
-        '172.16.0.1',
-        '192.168.0.1',
-        '100.64.0.1',
-        '169.254.169.254',
-        '0xa9fea9fe',
-        '[::ffff:169.254.169.254]',
-        '224.0.0.1',
-        '255.255.255.255',
-      ],
-      private: [
-        '0.0.0.0',
-        '[::]',
-        '169.254.169.254',
-        '2852039166',
-        '[fe80::1]',
-        '[::ffff:a9fe:a9fe]',
-        '224.0.0.1',
-      ],
+    // test/http/addresses.test.ts has the ranges. These are the spellings that a URL may have.
+    const HOSTILE = {
+      public:
+        'localhost LOCALHOST 0.0.0.0 0 127.0.0.1 127.0.0.1. 127.1 127.0.1 2130706433 0x7f.1 0x7f000001 017700000001 0177.0.0.01 ' +
+        '%31%32%37.0.0.1 127。0。0。1 ①②⑦.⓪.⓪.① [::] [::1] [0:0:0:0:0:0:0:1] [::127.0.0.1] [::ffff:127.0.0.1] ' +
+        '[::ffff:7f00:1] [64:ff9b::7f00:1] [2002:7f00:1::] 10.0.0.1 169.254.169.254 0xa9fea9fe [::ffff:169.254.169.254]',
+      private: '0.0.0.0 [::] 169.254.169.254 2852039166 [fe80::1] [::ffff:a9fe:a9fe] 224.0.0.1',
     }
 
     for (const addresses of ['public', 'private'] as const) {
-      it.each(HOSTILE[addresses])(`refuses %s where only ${addresses} ones are allowed`, async host => {
-        const server = await serve((_req, res) => res.end())
-        expect((await failure(`http://${host}:${server.port}/`, { addresses })).code).toBe('source_forbidden')
-        expect((await failure(`https://${host}:${server.port}/`, { addresses })).code).toBe(
-          'source_forbidden',
-        )
-        expect(server.connections()).toBe(0)
-      })
+      it.each(HOSTILE[addresses].split(' '))(
+        `refuses %s where only ${addresses} ones are allowed`,
+        async host => {
+          const server = await serve((_req, res) => res.end())
+          for (const scheme of ['http', 'https'])
+            expect((await failure(`${scheme}://${host}:${server.port}/`, { addresses })).code).toBe(
+              'source_forbidden',
+            )
+          expect(server.connections()).toBe(0)
+        },
+      )
     }
 
     it.each([
@@ -133,14 +96,6 @@ describe('guardedFetch', () => {
       expect(server.connections()).toBe(0)
     })
 
-    it.each(['localhost', 'LOCALHOST'])('refuses %s by the look-up of the system', async host => {
-      const server = await serve((_req, res) => res.end())
-      expect((await failure(`http://${host}:${server.port}/`, { addresses: 'public' })).code).toBe(
-        'source_forbidden',
-      )
-      expect(server.connections()).toBe(0)
-    })
-
     it('leaves only the allowed ones of the answers for a name', async () => {
       const lookup = answering(['10.0.0.1', '8.8.8.8', '::1', '2606:4700::1111'])
       const found = await resolve('mixed.example', { allow: allowAddresses('public'), lookup })
@@ -152,13 +107,6 @@ describe('guardedFetch', () => {
       expect(await resolve('single.example', { lookup })).toEqual(['127.0.0.1'])
       const allow = allowAddresses('public')
       await expect(resolve('single.example', { allow, lookup })).rejects.toThrow(ForbiddenAddress)
-    })
-
-    it('dials the allowed address of a name that also has a forbidden one', async () => {
-      const server = await serve((_req, res) => res.end('here'))
-      const lookup = answering(['169.254.169.254', '127.0.0.1'])
-      const response = await get(`http://mixed.example:${server.port}/`, { lookup })
-      expect(await response.text()).toBe('here')
     })
 
     it('checks a name again on every hop, so rebinding it gains nothing', async () => {
@@ -278,18 +226,6 @@ describe('guardedFetch', () => {
       expect(error.code).toBe('source_failed')
       expect(error.message).toContain('more than 5 times')
       expect(server.requests).toHaveLength(6)
-    })
-
-    it('follows as many as allowed and no more', async () => {
-      const server = await serve((req, res) => {
-        const left = Number(req.url?.slice(1))
-        if (left === 0) res.end('done')
-        else res.writeHead(302, { location: `/${left - 1}` }).end()
-      })
-      expect(await (await get(`${server.origin}/2`, { maxRedirects: 2 })).text()).toBe('done')
-      expect((await failure(`${server.origin}/3`, { maxRedirects: 2 })).message).toContain(
-        'more than 2 times',
-      )
     })
 
     it('does not read the body of a redirect', async () => {
