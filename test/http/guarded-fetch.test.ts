@@ -165,6 +165,15 @@ describe('guardedFetch', () => {
       },
     )
 
+    it('attack: a host that was named leads to a private one that was not', async () => {
+      const inner = await serve((_req, res) => res.end('secret'))
+      const outer = await redirecting(`${inner.origin}/`)
+      const privateHosts = [`127.0.0.1:${outer.port}`]
+      const error = await failure(outer.origin, { addresses: 'any', privateHosts })
+      expect(error.code).toBe('source_forbidden')
+      expect([outer.connections(), inner.connections()]).toEqual([1, 0])
+    })
+
     it('lets whoever may reach any address reach loopback, but no address that names no host', async () => {
       const server = await serve((_req, res) => res.end('here'))
       expect(await (await get(server.origin, { addresses: 'any' })).text()).toBe('here')
