@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
+import { isLoopback } from '../http/proxy/no-proxy.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
 import { isRecord, type Json, membersOf } from '../members.ts'
 import { collectMarked, mapPaths, showSize, walk } from '../options.ts'
 import type * as z from '../packages/zod.ts'
 import { showDuration } from '../times.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
-import { isLoopbackHost, isSocketPath } from './endpoint.ts'
+import { isSocketPath } from './endpoint.ts'
 import { reportIssues } from './issues.ts'
 import { databasePathOf, knownHosts, resolveLocalPath } from './paths.ts'
 import { ConfigError, type Problem, reportTo } from './problems.ts'
@@ -141,8 +142,8 @@ function withEmbeddedDefault(value: Json, dataDirectory: string): Json {
 
 /** Whether the URL leads directly to this server: to a loopback address, or to its own port if it accepts remote clients. */
 function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPort: number): boolean {
-  if (isLoopbackHost(hostname)) return true
-  return protocol === 'http:' && Number(port || 80) === listenPort && !isLoopbackHost(host)
+  if (isLoopback(hostname)) return true
+  return protocol === 'http:' && Number(port || 80) === listenPort && !isLoopback(host)
 }
 
 /** Warns if the settings imply a reverse proxy, whose clients may be mistaken for local clients. */

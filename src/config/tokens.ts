@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { decodeText } from '../decode-text.ts'
-import { keysOf, membersOf } from '../members.ts'
+import { messageOf } from '../errors.ts'
+import { keysOf } from '../members.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { claimsIn, isUserTemplate, matches } from '../tokens/claims.ts'
@@ -10,6 +9,7 @@ import {
   isSafeUrl,
   issuerOf,
   presetOf,
+  readKeyFile,
   sharedIssuer,
   TOKEN_ALGORITHMS,
   TOKEN_PRESETS,
@@ -134,13 +134,10 @@ const listOr = (names: readonly string[]) => names.join(', ').replace(/, ([^,]*)
 /** Checks the files with signing keys. */
 export function checkKeyFiles(entries: readonly TokenSettings[], report: OnProblem): void {
   for (const [index, { jwksFile }] of entries.entries()) {
-    if (jwksFile === undefined) continue
-    const path = `auth.tokens[${index}].jwksFile`
     try {
-      const { keys } = membersOf(JSON.parse(decodeText(readFileSync(jwksFile))))
-      if (!Array.isArray(keys) || keys.length === 0) report(path, 'has no keys. It must be a JWKS')
+      if (jwksFile !== undefined) readKeyFile(jwksFile)
     } catch (error) {
-      report(path, error instanceof SyntaxError ? 'is not JSON. It must be a JWKS' : "can't be read")
+      report(`auth.tokens[${index}].jwksFile`, messageOf(error))
     }
   }
 }

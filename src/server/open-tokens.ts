@@ -2,7 +2,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { TokenAuth } from '../routes/token-access.ts'
 import type { KeyCache } from '../tokens/issuer-keys.ts'
-import { rulesOf, type TokenRules } from '../tokens/presets.ts'
+import { readKeyFile, rulesOf, type TokenRules } from '../tokens/presets.ts'
 import type { KeySource } from '../tokens/verifier.ts'
 import type { ServerDeps } from './open-uploader.ts'
 
@@ -22,23 +22,16 @@ export async function openTokens(
 ): Promise<TokenAuth | undefined> {
   const { tokens } = settings.auth
   if (tokens.length === 0) return undefined
-  const [{ createTokenVerifier, parseKeys }, { openIssuerKeys }, { readKeyFile }] = await Promise.all([
+  const [{ createTokenVerifier, parseKeys }, { openIssuerKeys }] = await Promise.all([
     import('../tokens/verifier.ts'),
     import('../tokens/issuer-keys.ts'),
-    import('../tokens/fetch-keys.ts'),
   ])
   const outgoing = createOutgoing(settings.network, env)
   const sources = new Map<string, KeySource>()
 
-  async function openSource({ keys: place, name }: TokenRules): Promise<KeySource> {
-    if (place.kind === 'file') {
-      const find = parseKeys(
-        await readKeyFile(place.file).catch((error: Error) => {
-          throw new Error(`jwksFile of the tokens "${name}" ${error.message}`)
-        }),
-      )
-      return { find, waitS: () => 0 }
-    }
+  function openSource({ keys: place }: TokenRules): KeySource {
+    // The configuration was checked, and its files with it.
+    if (place.kind === 'file') return { find: parseKeys(readKeyFile(place.file)), waitS: () => 0 }
     const id = JSON.stringify(place)
     const from = place.kind === 'url' ? place.url : place.issuer
     const warn = (reason: string) =>
@@ -50,11 +43,9 @@ export async function openTokens(
     return source
   }
 
-  const entries = await Promise.all(
-    tokens.map(async one => {
-      const rules = rulesOf(one)
-      return { rules, keys: await openSource(rules) }
-    }),
-  )
+  const entries = tokens.map(one => {
+    const rules = rulesOf(one)
+    return { rules, keys: openSource(rules) }
+  })
   return { entries: tokens, verifier: createTokenVerifier(entries) }
 }

@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { decodeText } from '../decode-text.ts'
-import { systemCode } from '../errors.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createConnections } from '../http/connections.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
@@ -52,13 +49,4 @@ function keysUrlOf(document: unknown, issuer: string): string {
   if (typeof url !== 'string' || !isSafeUrl(url) || new URL(url).protocol !== new URL(issuer).protocol)
     throw new Error(`the discovery document of ${issuer} has no jwks_uri with https`)
   return url
-}
-
-/** @throws Error, whose message is the end of a sentence */
-export async function readKeyFile(file: string): Promise<unknown> {
-  try {
-    return JSON.parse(decodeText(await readFile(file)))
-  } catch (cause) {
-    throw new Error(`can't be read (${systemCode(cause) ?? 'it is not JSON'})`, { cause })
-  }
 }

@@ -1,4 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { decodeText } from '../decode-text.ts'
+import { systemCode } from '../errors.ts'
 import { isLoopback } from '../http/proxy/no-proxy.ts'
+import { membersOf } from '../members.ts'
 
 /** Everything about an issuer of tokens that doesn't differ between its users. Sources: docs/guides/tokens.md. */
 interface TokenPreset {
@@ -99,6 +103,20 @@ export type KeyPlace =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'discovery'; readonly issuer: string }
+
+/** Reads a file with signing keys. @throws Error, whose message is the end of a sentence */
+export function readKeyFile(file: string): unknown {
+  let set: unknown
+  try {
+    set = JSON.parse(decodeText(readFileSync(file)))
+  } catch (cause) {
+    const code = systemCode(cause)
+    throw new Error(code ? `can't be read (${code})` : 'is not JSON. It must be a JWKS', { cause })
+  }
+  const { keys } = membersOf(set)
+  if (!Array.isArray(keys) || keys.length === 0) throw new Error('has no keys. It must be a JWKS')
+  return set
+}
 
 /** What holds for a token that is accepted. */
 export interface TokenRules {

@@ -1,10 +1,7 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createOutgoing, DIRECT } from '../../src/http/proxy/outgoing.ts'
-import { fetchKeys, readKeyFile } from '../../src/tokens/fetch-keys.ts'
+import { fetchKeys } from '../../src/tokens/fetch-keys.ts'
 import { isSafeUrl } from '../../src/tokens/presets.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { makeKey, startKeyServer } from '../servers/key-server.ts'
 
 const key = await makeKey('ES256')
@@ -82,12 +79,4 @@ it.each([
   ['issuer.example', false],
 ])('%s as an issuer: %s', (url, isSafe) => {
   expect(isSafeUrl(url)).toBe(isSafe)
-})
-
-it('a file that is missing or not JSON is named with the reason', async () => {
-  const directory = await makeDirectory()
-  const file = join(directory, 'jwks.json')
-  await expect(readKeyFile(file)).rejects.toThrow('ENOENT')
-  await writeFile(file, 'x')
-  await expect(readKeyFile(file)).rejects.toThrow('not JSON')
 })

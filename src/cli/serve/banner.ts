@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
-import { isLoopbackHost, isSocketPath } from '../../config/endpoint.ts'
+import { isSocketPath } from '../../config/endpoint.ts'
 import type { LoadedConfig } from '../../config/load.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { idOf } from '../../uploader/destinations.ts'
 import type { Styled } from '../terminal.ts'
 
@@ -39,8 +40,7 @@ type BannerRow = readonly [name: string, value: string, remark?: string]
 /** The URLs for other machines, if the server listens on all interfaces. */
 function networkRows(host: string, url: string): BannerRow[] {
   if (isSocketPath(host)) return []
-  if (isLoopbackHost(host))
-    return [['Network', 'not reachable', 'use --host 0.0.0.0 to allow other machines']]
+  if (isLoopback(host)) return [['Network', 'not reachable', 'use --host 0.0.0.0 to allow other machines']]
   if (host !== '0.0.0.0' && host !== '::') return []
   const port = new URL(url).port
   return networkAddresses().map(address => ['Network', `http://${address}:${port}`] as const)

@@ -1,7 +1,8 @@
-import { isLoopbackHost, isSocketPath } from '../../config/endpoint.ts'
+import { isSocketPath } from '../../config/endpoint.ts'
 import { noteUnused } from '../../config/file.ts'
 import { embeddedNote, type Flags, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import { aborted, createCanceller } from '../../flow/cancellation.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { createLog, type Logger } from '../../log.ts'
 import { type RunningServer, startServer } from '../../server/index.ts'
 import { PortTakenError } from '../../server/port.ts'
@@ -88,7 +89,7 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
   }
   const { keys, tokens, reverseProxy } = settings.auth
   const isSignedIn = tokens.length > 0 || reverseProxy?.requireKey === false
-  if (!isLoopbackHost(host) && key === undefined && keys.length === 0 && !isSignedIn) {
+  if (!isLoopback(host) && key === undefined && keys.length === 0 && !isSignedIn) {
     logger.warn(
       settings.auth.anonymous
         ? 'Anyone who can reach this server can upload without a key (auth.anonymous)'
