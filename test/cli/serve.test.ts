@@ -108,7 +108,7 @@ describe('what is wrong in the configuration ends with 1', () => {
     const cwd = await withConfig({ picBed: { uploader: 'some-plugin', 'some-plugin': { token: 'hunter2' } } })
     const { code, stderr } = await runCli([], { cwd })
     expect(code).toBe(1)
-    expect(stderr).toContain('"picBed.uploader" is "some-plugin", for which there is no provider')
+    expect(stderr).toContain('"picBed.uploader" is "some-plugin", which was skipped: there is no provider')
     expect(stderr).not.toContain('hunter2')
   })
 
