@@ -329,6 +329,7 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
       `--b\r\n${part('a')}\r\n\r\nx\r\n--b\r\n`,
       false,
     ],
+    ['a file', ['Content-Type: image/png', `Content-Length: ${5 * MB}`], 'x'.repeat(3 * MB), true],
     ['JSON', ['Content-Length: 300'], '{"list":["/etc/host', false],
     ['a body of which nothing came', ['Content-Length: 300'], '', false],
   ])('%s', async ([, headers, body, onDisk]) => {

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -8,9 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../src/config/schema.ts'
 import { loadProvider, PROVIDER_TYPES } from '../src/providers/registry.ts'
-import { ask } from './helpers/ask.ts'
 import { examplesOf } from './helpers/documents.ts'
-import { startApp } from './helpers/start-app.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
@@ -102,12 +99,7 @@ describe('the sources', () => {
     const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
       read('package.json'),
     ) as Record<string, object>
-    // The build takes them in, and no type of the library names them.
-    const declared = Object.keys({
-      ...dependencies,
-      ...optionalDependencies,
-      ...peerDependencies,
-    })
+    const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
     const imports = /(?:\bfrom |^import |\bimport\()'((?!node:|\.)(?:@[^/']+\/)?[^/']+)/gm
     const found = new Set(
       // The build takes what the page's script imports into dist/page.
@@ -120,6 +112,7 @@ describe('the sources', () => {
   })
 })
 
+// What each route responds to DELETE stands in test/routes/routes.test.ts.
 describe('the server deletes nothing', () => {
   it('by any route that is written down', () => {
     const routes = SOURCES.filter(path => /^src\/(?:server|routes)\/.*\.ts$/.test(path))
@@ -127,30 +120,6 @@ describe('the server deletes nothing', () => {
     expect(routes.length).toBeGreaterThan(5)
     expect(routes.filter(path => deleting.test(read(path)))).toEqual([])
   })
-
-  it.each([
-    ['DELETE', '/', 405],
-    ['DELETE', '/upload', 405],
-    ['DELETE', '/files/Default/a.png', 405],
-    ['DELETE', '/heartbeat', 405],
-    ['DELETE', '/delete', 404],
-    ['POST', '/delete', 404],
-    ['GET', '/delete', 404],
-  ])('at %s %s', async (method, target, status) => {
-    const { url } = await startApp()
-    expect((await ask(url, method, target)).status).toBe(status)
-  })
-})
-
-it('the build imports only packages that are dependencies', () => {
-  const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(read('package.json'))
-  const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
-  const imports = /(?:^import\b[^"\n;]*|\bimport\()"((?!node:)(?:@[\w-]+\/)?\w[\w.-]*)/gm
-  const found = listFiles('dist', '.js').flatMap(path =>
-    [...read(path).matchAll(imports)].map(([, name = '']) => name),
-  )
-  expect(found).not.toEqual([])
-  expect([...new Set(found)].filter(name => !declared.includes(name) && !isBuiltin(name))).toEqual([])
 })
 
 describe('a bundled package', () => {

@@ -31,64 +31,188 @@ export interface SignIn {
 
 /** A proxy that an example sets up. */
 export interface Example {
+  readonly program: keyof typeof PROGRAMS
   /** In docs/examples/sign-in. */
   readonly file: string
   /** The header in which the proxy names people. */
   readonly userHeader: string
-  start(context: TestContext, change?: Change): Promise<SignIn>
+  /** Of `auth.reverseProxy`. Default: the header. */
+  readonly preset?: string
+  /** Where the authentication service is asked who somebody is. Default: the proxy asks for a password. */
+  readonly service?: { readonly path: string; readonly at: string }
 }
-
-/** Makes another example of one, such as one that forgets a line. */
-export type Change = (example: string) => string
 
 /** The header line of Alice, where the proxy asks for a password. */
 export const BASIC = `Authorization: Basic ${Buffer.from('alice:open sesame').toString('base64')}`
-const byPassword = { userHeader: 'X-User' }
 
-/** The server as docs/guides/sign-in.md sets it up. */
-async function startServer(proxy: object) {
+const AUTHELIA = { preset: 'authelia', userHeader: 'Remote-User' }
+const AUTHENTIK = { preset: 'authentik', userHeader: 'X-authentik-username' }
+const OAUTH2 = { preset: 'oauth2-proxy-auth-request', userHeader: 'X-Auth-Request-User' }
+const outpost = (name: string) => ({ path: `/outpost.goauthentik.io/auth/${name}`, at: '127.0.0.1:9000' })
+const authelia = (name: string) => ({ path: `/api/authz/${name}`, at: '127.0.0.1:9091' })
+const nginx = { program: 'nginx' } as const
+const caddy = { program: 'caddy' } as const
+
+export const NGINX: Example = { ...nginx, file: 'nginx.conf', userHeader: 'X-User' }
+export const NGINX_SSO: Example = {
+  ...{ ...nginx, ...OAUTH2, file: 'nginx-oauth2-proxy.conf' },
+  service: { path: '/oauth2/auth', at: '127.0.0.1:4180' },
+}
+export const CADDY: Example = { ...caddy, file: 'Caddyfile', userHeader: 'X-User' }
+export const CADDY_SSO: Example = {
+  ...{ ...caddy, ...AUTHELIA, file: 'Caddyfile-authelia', service: authelia('forward-auth') },
+}
+export const APACHE: Example = { program: 'apache', file: 'apache.conf', userHeader: 'X-User' }
+export const EXAMPLES: readonly Example[] = [
+  ...[NGINX, NGINX_SSO, CADDY, CADDY_SSO, APACHE],
+  { ...nginx, ...AUTHELIA, file: 'nginx-authelia.conf', service: authelia('auth-request') },
+  { ...nginx, ...AUTHENTIK, file: 'nginx-authentik.conf', service: outpost('nginx') },
+  { ...caddy, ...AUTHENTIK, file: 'Caddyfile-authentik', service: outpost('caddy') },
+]
+
+/** Of the proxy, the server and the files of an example. */
+interface Place {
+  readonly url: string
+  /** `host:port` of the proxy. */
+  readonly site: string
+  /** `host:port` of the server. */
+  readonly behind: string
+  readonly directory: string
+  readonly log: string
+  readonly passwords: string
+}
+
+type Replacements = readonly (readonly [wanted: string, replacement: string])[]
+
+interface Program {
+  readonly debianPackage: string
+  replacements(place: Place, one: Example): Replacements
+  /** @param config the example with the places of this machine in it */
+  run(place: Place, config: string): Promise<readonly [program: string, args: readonly string[]]>
+}
+
+const APACHE_MODULES = [
+  ...['mpm_event', 'authn_core', 'authn_file', 'authz_core', 'authz_user', 'auth_basic', 'headers'],
+  ...['proxy', 'proxy_http', 'unique_id'],
+]
+const LETSENCRYPT = '/etc/letsencrypt/live/img.example.com'
+
+const PROGRAMS = {
+  nginx: {
+    debianPackage: 'nginx-light',
+    replacements: ({ site, behind, log, passwords }, { service }) => [
+      ['/var/log/nginx/access.log', log],
+      ...(service
+        ? ([
+            ['server 127.0.0.1:36677;', `server ${behind};`],
+            ['listen 443 ssl;', `listen ${site};`],
+            ['listen [::]:443 ssl;', ''],
+            [`ssl_certificate ${LETSENCRYPT}/fullchain.pem;`, ''],
+            [`ssl_certificate_key ${LETSENCRYPT}/privkey.pem;`, ''],
+            ['"SECRET"', `"${SECRET}"`],
+          ] as const)
+        : ([
+            ['server upload-server:36677;', `server ${behind};`],
+            ['listen 80;', `listen ${site};`],
+            ['/etc/nginx/htpasswd', passwords],
+            ['"$' + '{PROXY_SECRET}"', `"${SECRET}"`],
+          ] as const)),
+    ],
+    async run({ directory }, config) {
+      await writeNginxConfig(directory, config)
+      return ['nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log']]
+    },
+  },
+  caddy: {
+    debianPackage: 'caddy',
+    replacements: ({ url, log }, { service }) => [
+      ['img.example.com {', `${url} {`],
+      ['/var/log/caddy/access.log', log],
+      ...(service ? [] : [['me HASH', `alice ${BCRYPT}`] as const]),
+    ],
+    async run({ directory }, config) {
+      const file = join(directory, 'Caddyfile')
+      await writeFile(file, `{\nadmin off\n}\n${config}`)
+      const env = [`PROXY_SECRET=${SECRET}`, `XDG_DATA_HOME=${directory}`, `XDG_CONFIG_HOME=${directory}`]
+      return ['env', [...env, 'caddy', 'run', '--config', file, '--adapter', 'caddyfile']]
+    },
+  },
+  apache: {
+    debianPackage: 'apache2',
+    replacements: ({ site, log, passwords }) => [
+      ['<VirtualHost *:443>', `<VirtualHost ${site}>`],
+      ['/var/log/apache2/access.log', log],
+      ['SSLEngine on', ''],
+      [`SSLCertificateFile ${LETSENCRYPT}/fullchain.pem`, ''],
+      [`SSLCertificateKeyFile ${LETSENCRYPT}/privkey.pem`, ''],
+      ['"SECRET"', `"${SECRET}"`],
+      ['/etc/apache2/upload-server.htpasswd', passwords],
+    ],
+    async run({ directory, site }, config) {
+      await mkdir(join(directory, 'locks'))
+      const file = join(directory, 'httpd.conf')
+      const lines = [
+        ...[`ServerRoot ${directory}`, 'ServerName localhost', `Listen ${site}`],
+        ...[`PidFile ${directory}/httpd.pid`, `Mutex file:${directory}/locks`],
+        ...APACHE_MODULES.map(name => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
+        ...[`ErrorLog ${directory}/error.log`, config],
+      ]
+      await writeFile(file, `${lines.join('\n')}\n`)
+      return ['apache2', ['-f', file, '-DFOREGROUND']]
+    },
+  },
+} satisfies Record<string, Program>
+
+/**
+ * Starts a proxy of an example, in front of the server as docs/guides/sign-in.md sets it up.
+ *
+ * @param change makes another example of it, such as one that forgets a line
+ */
+export async function startExample(
+  one: Example,
+  context: TestContext,
+  change: (example: string) => string = text => text,
+): Promise<SignIn> {
+  const { file, userHeader, preset, service } = one
+  const program: Program = PROGRAMS[one.program]
+  needs(context, one.program === 'apache' ? 'apache2' : one.program, program.debianPackage)
   const url = `http://127.0.0.1:${await findFreePorts()}`
   const secretHeader = { name: 'X-Proxy-Secret', value: SECRET }
   const bucket = await startStubBucket()
-  const options = { ...bucket.options, urlPrefix: undefined, link: 'redirect' }
+  const s3 = { ...bucket.options, urlPrefix: undefined, link: 'redirect' }
   const app = await startApp({
     config: {
       server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
-      auth: { reverseProxy: { from: ['127.0.0.1'], secretHeader, ...proxy } },
+      auth: {
+        reverseProxy: { from: ['127.0.0.1'], secretHeader, ...(preset ? { preset } : { userHeader }) },
+      },
       default: 'local/Default',
       providers: {
         local: { Default: { directory: 'files', serve: true } },
-        s3: { private: options, callers: { ...options, linkAccess: 'callers' } },
+        s3: { private: s3, callers: { ...s3, linkAccess: 'callers' } },
       },
     },
   })
   const directory = await makeDirectory()
-  return { app, url, directory, site: new URL(url).host, behind: new URL(app.url).host }
-}
-
-const example = (file: string) => new URL(`../../docs/examples/sign-in/${file}`, import.meta.url)
-const port = (url: string) => Number(new URL(url).port)
-
-async function runNginx(url: string, directory: string, config: string): Promise<void> {
-  await writeNginxConfig(directory, config)
-  const args = ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log']
-  const daemon = await startDaemon('nginx', args, { port: port(url) })
+  const [log, passwords] = [join(directory, 'access.log'), join(directory, 'htpasswd')]
+  await writeFile(passwords, `alice:{SHA}${createHash('sha1').update('open sesame').digest('base64')}\n`)
+  const [site, behind] = [new URL(url).host, new URL(app.url).host]
+  const place = { url, site, behind, directory, log, passwords }
+  const example = new URL(`../../docs/examples/sign-in/${file}`, import.meta.url)
+  const filled = await fill(example, program.replacements(place, one))
+  // In this order, because the service may have got port 36677.
+  let config = one.program === 'nginx' ? filled : filled.replaceAll('127.0.0.1:36677', behind)
+  if (service) {
+    const { host } = new URL((await startAuthService(service.path, userHeader)).origin)
+    // With its end, because the server may have got a port that begins with the same digits.
+    config = config.replaceAll(new RegExp(`${service.at}\\b(?!\\d)`, 'g'), host)
+    expect(config).toContain(host)
+  }
+  const [command, args] = await program.run(place, change(config))
+  const daemon = await startDaemon(command, [...args], { port: Number(new URL(url).port) })
   onTestFinished(daemon.stop)
-}
-
-async function runCaddy(url: string, directory: string, config: string): Promise<void> {
-  await writeFile(join(directory, 'Caddyfile'), `{\nadmin off\n}\n${config}`)
-  const env = [`PROXY_SECRET=${SECRET}`, `XDG_DATA_HOME=${directory}`, `XDG_CONFIG_HOME=${directory}`]
-  const run = ['caddy', 'run', '--config', join(directory, 'Caddyfile'), '--adapter', 'caddyfile']
-  const daemon = await startDaemon('env', [...env, ...run], { port: port(url) })
-  onTestFinished(daemon.stop)
-}
-
-async function writePassword(directory: string): Promise<string> {
-  const file = join(directory, 'htpasswd')
-  const hash = createHash('sha1').update('open sesame').digest('base64')
-  await writeFile(file, `alice:{SHA}${hash}\n`)
-  return file
+  const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
+  return { app, url, ...(service ? cookies : { alice: BASIC }), accessLog: () => readFile(log, 'utf8') }
 }
 
 /** An authentication service that finds a session in a cookie, as oauth2-proxy and Authelia do. */
@@ -100,178 +224,4 @@ async function startAuthService(path: string, header: string) {
     if (name === undefined) return void res.writeHead(401, { 'Content-Length': 0 }).end()
     res.writeHead(202, { 'Content-Length': 0, ...(name !== 'nameless' && { [header]: name }) }).end()
   })
-}
-
-const asIs: Change = text => text
-
-export const NGINX: Example = {
-  ...byPassword,
-  file: 'nginx.conf',
-  async start(context, change = asIs) {
-    needs(context, 'nginx', 'nginx-light')
-    const { app, url, directory, site, behind } = await startServer({ userHeader: 'X-User' })
-    const log = join(directory, 'access.log')
-    const config = await fill(example('nginx.conf'), [
-      ['listen 80;', `listen ${site};`],
-      ['server upload-server:36677;', `server ${behind};`],
-      ['/etc/nginx/htpasswd', await writePassword(directory)],
-      ['/var/log/nginx/access.log', log],
-      ['"$' + '{PROXY_SECRET}"', `"${SECRET}"`],
-    ])
-    await runNginx(url, directory, change(config))
-    return { app, url, alice: BASIC, accessLog: () => readFile(log, 'utf8') }
-  },
-}
-
-interface Service {
-  preset: string
-  userHeader: string
-  /** Of the request that asks who somebody is. */
-  path: string
-  /** The address in the example. */
-  at: string
-}
-
-/** nginx with `auth_request`, for one authentication service. */
-function nginxWith(file: string, { preset, userHeader, path, at }: Service): Example {
-  return {
-    userHeader,
-    file,
-    async start(context, change = asIs) {
-      needs(context, 'nginx', 'nginx-light')
-      const { app, url, directory, site, behind } = await startServer({ preset })
-      const auth = await startAuthService(path, userHeader)
-      const log = join(directory, 'access.log')
-      const config = await fill(example(file), [
-        ['server 127.0.0.1:36677;', `server ${behind};`],
-        ['listen 443 ssl;', `listen ${site};`],
-        ['listen [::]:443 ssl;', ''],
-        ['ssl_certificate /etc/letsencrypt/live/img.example.com/fullchain.pem;', ''],
-        ['ssl_certificate_key /etc/letsencrypt/live/img.example.com/privkey.pem;', ''],
-        ['/var/log/nginx/access.log', log],
-        ['"SECRET"', `"${SECRET}"`],
-      ])
-      // With its end, because the server may have got a port that begins with the same digits.
-      const here = config.replace(`server ${at};`, `server ${new URL(auth.origin).host};`)
-      expect(here).toContain(new URL(auth.origin).host)
-      await runNginx(url, directory, change(here))
-      const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
-      return { app, url, ...cookies, accessLog: () => readFile(log, 'utf8') }
-    },
-  }
-}
-
-export const NGINX_SSO = nginxWith('nginx-oauth2-proxy.conf', {
-  preset: 'oauth2-proxy-auth-request',
-  userHeader: 'X-Auth-Request-User',
-  path: '/oauth2/auth',
-  at: '127.0.0.1:4180',
-})
-
-export const NGINX_AUTHELIA = nginxWith('nginx-authelia.conf', {
-  preset: 'authelia',
-  userHeader: 'Remote-User',
-  path: '/api/authz/auth-request',
-  at: '127.0.0.1:9091',
-})
-
-export const NGINX_AUTHENTIK = nginxWith('nginx-authentik.conf', {
-  preset: 'authentik',
-  userHeader: 'X-authentik-username',
-  path: '/outpost.goauthentik.io/auth/nginx',
-  at: '127.0.0.1:9000',
-})
-
-export const CADDY: Example = {
-  ...byPassword,
-  file: 'Caddyfile',
-  async start(context, change = asIs) {
-    needs(context, 'caddy', 'caddy')
-    const { app, url, directory, behind } = await startServer({ userHeader: 'X-User' })
-    const log = join(directory, 'access.log')
-    const config = await fill(example('Caddyfile'), [
-      ['img.example.com {', `${url} {`],
-      ['/var/log/caddy/access.log', log],
-      ['me HASH', `alice ${BCRYPT}`],
-    ])
-    await runCaddy(url, directory, change(config.replaceAll('127.0.0.1:36677', behind)))
-    return { app, url, alice: BASIC, accessLog: () => readFile(log, 'utf8') }
-  },
-}
-
-/** Caddy with `forward_auth`, for one authentication service. */
-function caddyWith(file: string, { preset, userHeader, path, at }: Service): Example {
-  return {
-    userHeader,
-    file,
-    async start(context, change = asIs) {
-      needs(context, 'caddy', 'caddy')
-      const { app, url, directory, behind } = await startServer({ preset })
-      const auth = await startAuthService(path, userHeader)
-      const log = join(directory, 'access.log')
-      const config = await fill(example(file), [
-        ['img.example.com {', `${url} {`],
-        ['/var/log/caddy/access.log', log],
-      ])
-      // In this order, because the service may have got port 36677.
-      const here = config.replaceAll('127.0.0.1:36677', behind).replaceAll(at, new URL(auth.origin).host)
-      await runCaddy(url, directory, change(here))
-      const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
-      return { app, url, ...cookies, accessLog: () => readFile(log, 'utf8') }
-    },
-  }
-}
-
-export const CADDY_SSO = caddyWith('Caddyfile-authelia', {
-  preset: 'authelia',
-  userHeader: 'Remote-User',
-  path: '/api/authz/forward-auth',
-  at: '127.0.0.1:9091',
-})
-
-export const CADDY_AUTHENTIK = caddyWith('Caddyfile-authentik', {
-  preset: 'authentik',
-  userHeader: 'X-authentik-username',
-  path: '/outpost.goauthentik.io/auth/caddy',
-  at: '127.0.0.1:9000',
-})
-
-const APACHE_MODULES = [
-  ...['mpm_event', 'authn_core', 'authn_file', 'authz_core', 'authz_user', 'auth_basic', 'headers'],
-  ...['proxy', 'proxy_http', 'unique_id'],
-]
-
-export const APACHE: Example = {
-  ...byPassword,
-  file: 'apache.conf',
-  async start(context, change = asIs) {
-    needs(context, 'apache2', 'apache2')
-    const { app, url, directory, site, behind } = await startServer({ userHeader: 'X-User' })
-    const log = join(directory, 'access.log')
-    const config = await fill(example('apache.conf'), [
-      ['<VirtualHost *:443>', `<VirtualHost ${site}>`],
-      ['/var/log/apache2/access.log', log],
-      ['SSLEngine on', ''],
-      ['SSLCertificateFile /etc/letsencrypt/live/img.example.com/fullchain.pem', ''],
-      ['SSLCertificateKeyFile /etc/letsencrypt/live/img.example.com/privkey.pem', ''],
-      ['"SECRET"', `"${SECRET}"`],
-      ['/etc/apache2/upload-server.htpasswd', await writePassword(directory)],
-    ])
-    await mkdir(join(directory, 'locks'))
-    const file = join(directory, 'httpd.conf')
-    const lines = [
-      `ServerRoot ${directory}`,
-      'ServerName localhost',
-      `Listen ${site}`,
-      `PidFile ${directory}/httpd.pid`,
-      `Mutex file:${directory}/locks`,
-      ...APACHE_MODULES.map(name => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`),
-      `ErrorLog ${directory}/error.log`,
-      change(config.replaceAll('127.0.0.1:36677', behind)),
-    ]
-    await writeFile(file, `${lines.join('\n')}\n`)
-    const daemon = await startDaemon('apache2', ['-f', file, '-DFOREGROUND'], { port: port(url) })
-    onTestFinished(daemon.stop)
-    return { app, url, alice: BASIC, accessLog: () => readFile(log, 'utf8') }
-  },
 }

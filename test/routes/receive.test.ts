@@ -2,11 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { eventually } from '../helpers/eventually.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { post } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { sendUpload } from '../helpers/raw-request.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const typed = (type: string, body: string | Uint8Array): RequestInit => ({
@@ -84,13 +82,6 @@ describe('a body that is a file', () => {
     const put = await post(`${app.url}/upload`, { method: 'PUT', ...typed('text/plain', '{"list":[]}') })
     await expectStored(put, ['{"list":[]}'])
   })
-
-  it('goes through the disk when it is large', async () => {
-    const app = await startApp()
-    const file = randomBytes(5_000_000)
-    await expectStored(await post(`${app.url}/upload?filename=a.bin`, typed('', file)), [file])
-    expect(await stored(app)).toHaveLength(1)
-  })
 })
 
 describe('JSON wins over its label', () => {
@@ -148,34 +139,5 @@ describe('a body that is no file', () => {
     const [response] = await once(call, 'response')
     expect(response.statusCode).toBe(413)
     call.destroy()
-  })
-
-  it('stands still: 408 and nothing stays behind', async () => {
-    const app = await startApp({ config: { limits: { bodyIdle: '300ms' } } })
-    const headers = ['Content-Type: image/png', 'Content-Length: 9000000']
-    expectFailure(
-      await sendUpload(app.url, { headers, body: randomBytes(2_000_000) }),
-      408,
-      'request_timeout',
-    )
-    expect(await stored(app)).toEqual([])
-  })
-
-  it('is cut off: nothing stays behind', async () => {
-    const app = await startApp()
-    const call = request(`${app.url}/upload/a.png`, { method: 'PUT' }).on('error', () => {})
-    call.write(randomBytes(3_000_000))
-    await eventually(async () => expect(await stored(app)).toHaveLength(1))
-    call.destroy()
-    await eventually(async () => expect(await stored(app)).toEqual([]))
-  })
-
-  it('comes without the key: it is not read', async () => {
-    const app = await startApp({ config: { server: { key: 'k3y' } } })
-    const headers = { 'X-Forwarded-For': '203.0.113.9', 'Content-Type': 'image/png' }
-    const init = { method: 'PUT', body: Buffer.from(makePicture()) }
-    expectFailure(await post(`${app.url}/upload/a.png`, { ...init, headers }), 401, 'unauthorized')
-    const right = { ...headers, Authorization: 'Bearer k3y' }
-    expect(await post(`${app.url}/upload/a.png`, { ...init, headers: right })).toMatchObject({ status: 200 })
   })
 })

@@ -12,16 +12,15 @@ import {
   APACHE,
   BASIC,
   CADDY,
-  CADDY_AUTHENTIK,
   CADDY_SSO,
+  EXAMPLES,
   type Example,
   KEY,
   NGINX,
-  NGINX_AUTHELIA,
-  NGINX_AUTHENTIK,
   NGINX_SSO,
   SECRET,
   type SignIn,
+  startExample,
 } from '../helpers/sign-in-proxies.ts'
 import { serve } from '../uploader/sources/servers.ts'
 
@@ -64,12 +63,10 @@ function claims(header: string): [what: string, lines: string[]][] {
   ]
 }
 
-const EXAMPLES: readonly Example[] = [
-  ...[NGINX, NGINX_SSO, NGINX_AUTHELIA, NGINX_AUTHENTIK],
-  ...[CADDY, CADDY_SSO, CADDY_AUTHENTIK, APACHE],
-]
+describe.each(EXAMPLES)('behind docs/examples/$file', one => {
+  const { userHeader } = one
+  const start = (context: TestContext) => startExample(one, context)
 
-describe.each(EXAMPLES)('behind docs/examples/$file', ({ start, userHeader }) => {
   it('a person uploads, and the log of the server has the name and no secret', async context => {
     const here = await start(context)
     const { status, line, body } = await upload(here, [here.alice])
@@ -225,7 +222,7 @@ it.for<[Example, string, string]>([
 ])(
   'behind $file, a client of a TLS proxy has its own address, which the TLS proxy adds',
   async ([one, line, trusting], context) => {
-    const here = await one.start(context, config => {
+    const here = await startExample(one, context, config => {
       expect(config).toContain(line)
       return config.replace(line, trusting)
     })
@@ -235,7 +232,7 @@ it.for<[Example, string, string]>([
 )
 
 it('the command is told that the password is missing while a large file is on its way', async context => {
-  const { app, url } = await NGINX.start(context)
+  const { app, url } = await startExample(NGINX, context)
   const cwd = await makeDirectory()
   await writeFile(join(cwd, 'a.png'), makePicture(30 * 1024 * 1024))
   const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', url, 'a.png']
@@ -248,7 +245,7 @@ it('the command is told that the password is missing while a large file is on it
 it('attack: what is behind the open places hears a name or the password', async context => {
   const heard = await serve((_req, res) => res.end())
   const { host } = new URL(heard.origin)
-  const { url, alice } = await NGINX.start(context, config =>
+  const { url, alice } = await startExample(NGINX, context, config =>
     config.replace(/server 127\.0\.0\.1:\d+;/, `server ${host};`),
   )
   const headers = [alice, 'X-User: root', 'X-Proxy-Secret: mine']
@@ -275,7 +272,7 @@ it('attack: what is behind the open places hears a name or the password', async 
 })
 
 it('nginx with auth_request leads a browser to the form, and its uploads to none', async context => {
-  const { url } = await NGINX_SSO.start(context)
+  const { url } = await startExample(NGINX_SSO, context)
   const { status, headers } = await sendRaw(url, { line: 'GET /?lang=zh HTTP/1.1' })
   expect({ status, to: headers.get('location') }).toEqual({
     status: 302,
@@ -294,7 +291,7 @@ it.for<[Example, RegExp, string]>([
 ])(
   'without the open place of $file, links for clients lead people there',
   async ([one, place, by], context) => {
-    const here = await one.start(context, config => {
+    const here = await startExample(one, context, config => {
       expect(config).toMatch(place)
       return config.replace(place, by)
     })
@@ -309,50 +306,34 @@ it.for<[Example, RegExp, string]>([
 
 describe('attack: a reverse proxy that forgets to remove what clients send', () => {
   /** Lets the lines of clients through: without those that remove or replace the header. */
-  const forget =
-    (...lines: RegExp[]) =>
-    (config: string) => {
-      let result = config
-      for (const line of lines) {
-        expect(result).toMatch(line)
-        result = result.replace(line, '')
-      }
-      return result
-    }
-  const cases: [string, (context: TestContext) => Promise<SignIn>, string[]][] = [
+  const forget = (line: RegExp) => (config: string) => {
+    expect(config).toMatch(line)
+    return config.replace(line, '')
+  }
+  const cases: [what: string, one: Example, change: (config: string) => string, lines: string[]][] = [
     [
       'nginx with underscores_in_headers',
-      context =>
-        NGINX.start(context, config => config.replace(/\nserver \{\n/, '$&underscores_in_headers on;\n')),
+      NGINX,
+      config => config.replace(/\nserver \{\n/, '$&underscores_in_headers on;\n'),
       ['X_User: root'],
     ],
     [
       'Apache adds',
-      context =>
-        APACHE.start(context, c =>
-          c
-            .replace('RequestHeader unset X-User', '')
-            .replace('RequestHeader set X-User', 'RequestHeader add X-User'),
-        ),
+      APACHE,
+      config => forget(/RequestHeader unset X-User/)(config).replace('set X-User', 'add X-User'),
       ['X-User: root'],
     ],
-    [
-      'Apache, the twin',
-      context => APACHE.start(context, forget(/RequestHeader unset X_User/)),
-      ['X_User: root'],
-    ],
-    ['Caddy, the twin', context => CADDY.start(context, forget(/request_header -X_User/)), ['X_User: root']],
+    ['Apache, the twin', APACHE, forget(/RequestHeader unset X_User/), ['X_User: root']],
+    ['Caddy, the twin', CADDY, forget(/request_header -X_User/), ['X_User: root']],
     [
       'Caddy adds',
-      context =>
-        CADDY.start(context, c =>
-          forget(/request_header -X-User/)(c).replace('header_up X-User', 'header_up +X-User'),
-        ),
+      CADDY,
+      config => forget(/request_header -X-User/)(config).replace('header_up X-User', 'header_up +X-User'),
       ['X-User: root'],
     ],
   ]
-  it.for(cases)('%s: 401, and the log says why', async ([, start, lines], context) => {
-    const here = await start(context)
+  it.for(cases)('%s: 401, and the log says why', async ([, one, change, lines], context) => {
+    const here = await startExample(one, context, change)
     const { status, line } = await upload(here, [here.alice, ...lines])
     expect(status).toBe(401)
     expect(JSON.stringify(line)).toMatch(/auth\.reverseProxy: .*(?:more than once|underscores)/)
