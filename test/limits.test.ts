@@ -334,9 +334,9 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     ['a body of which nothing came', ['Content-Length: 300'], '', false],
   ])('%s', async ([, headers, body, onDisk]) => {
     const app = await startApp()
-    const socket = beginUpload(app, headers, body)
+    const socket = beginUpload(app, [...headers, 'Expect: 100-continue'], body)
+    await once(socket, 'data') // the server has begun to read
     if (onDisk) await eventually(async () => expect(await uploadedFiles(app)).toHaveLength(1))
-    else await once(socket, 'connect').then(() => sleep(50)) // the server tells nobody that it has begun
     socket.destroy()
     await eventually(() =>
       expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client disconnected' })),

@@ -1,12 +1,12 @@
 import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { userInfo } from 'node:os'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { findFiles } from '../../src/store/history.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
 import { sql } from '../../src/store/sql.ts'
+import { runNginx } from '../helpers/behind-proxy.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download, formOf, post } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
@@ -14,7 +14,6 @@ import { missing, needs } from '../helpers/needs.ts'
 import { runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 import { closed } from '../helpers/stores.ts'
 import { type StubBucket, startStubBucket } from '../helpers/stub-bucket.ts'
-import { startDaemon } from '../servers/daemon.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 
 const KEY = 'k3y-of-both-servers'
@@ -219,21 +218,13 @@ describe('two servers on one PostgreSQL', () => {
 
 /** nginx in front of servers on these ports, without any memory of failures. */
 async function startNginx(port: number, ports: readonly number[]): Promise<void> {
-  const home = await makeDirectory()
-  await mkdir(join(home, 'tmp'))
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    name => `${name}_temp_path tmp/${name};`,
-  )
   const servers = ports.map(one => `server 127.0.0.1:${one} max_fails=0;`)
-  const config = `${userInfo().uid === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; events {}
-    http { ${temporary.join(' ')} access_log off; client_max_body_size 0;
-      upstream both { ${servers.join(' ')} }
-      server { listen 127.0.0.1:${port};
-        location / { proxy_pass http://both; proxy_http_version 1.1; proxy_set_header Host $host;
-          proxy_set_header X-Forwarded-For $remote_addr; proxy_request_buffering off; } } }`
-  await writeFile(join(home, 'nginx.conf'), config)
-  const daemon = await startDaemon('nginx', ['-p', home, '-c', 'nginx.conf', '-e', 'error.log'], { port })
-  onTestFinished(daemon.stop)
+  const config = `client_max_body_size 0;
+    upstream both { ${servers.join(' ')} }
+    server { listen 127.0.0.1:${port};
+      location / { proxy_pass http://both; proxy_http_version 1.1; proxy_set_header Host $host;
+        proxy_set_header X-Forwarded-For $remote_addr; proxy_request_buffering off; } }`
+  await runNginx(await makeDirectory(), config, port)
 }
 
 it('behind nginx, clients that repeat every request three times at once get one object each, while servers are killed', {

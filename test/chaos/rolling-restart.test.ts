@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { findFiles } from '../../src/store/history.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
-import { fill, writeNginxConfig } from '../helpers/behind-proxy.ts'
+import { fill, runNginx } from '../helpers/behind-proxy.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
@@ -13,7 +13,6 @@ import { missing, needs } from '../helpers/needs.ts'
 import { runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 import { closed } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
-import { startDaemon } from '../servers/daemon.ts'
 import { findPostgres, startPostgres } from '../servers/postgres.ts'
 
 const EXAMPLE = new URL('../../docs/examples/replicas/nginx.conf', import.meta.url)
@@ -136,10 +135,6 @@ async function startNginx(url: string, ports: readonly number[]): Promise<() => 
         .join(' '),
     ],
   ])
-  await writeNginxConfig(directory, config)
-  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
-    port: Number(new URL(url).port),
-  })
-  onTestFinished(daemon.stop)
+  await runNginx(directory, config, Number(new URL(url).port))
   return () => readFile(log, 'utf8')
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, type TestContext } from 'vitest'
 import { startDaemon } from '../servers/daemon.ts'
 import { serve } from '../uploader/sources/servers.ts'
-import { fill, writeNginxConfig } from './behind-proxy.ts'
+import { fill, runNginx } from './behind-proxy.ts'
 import { makeDirectory } from './directory.ts'
 import { findFreePorts } from './free-port.ts'
 import { needs } from './needs.ts'
@@ -73,6 +73,7 @@ export const EXAMPLES: readonly Example[] = [
 /** Of the proxy, the server and the files of an example. */
 interface Place {
   readonly url: string
+  readonly port: number
   /** `host:port` of the proxy. */
   readonly site: string
   /** `host:port` of the server. */
@@ -87,8 +88,8 @@ type Replacements = readonly (readonly [wanted: string, replacement: string])[]
 interface Program {
   readonly debianPackage: string
   replacements(place: Place, one: Example): Replacements
-  /** @param config the example with the places of this machine in it */
-  run(place: Place, config: string): Promise<readonly [program: string, args: readonly string[]]>
+  /** Runs it until the test is over. @param config the example with the places of this machine in it */
+  run(place: Place, config: string): Promise<void>
 }
 
 const APACHE_MODULES = [
@@ -118,10 +119,7 @@ const PROGRAMS = {
             ['"$' + '{PROXY_SECRET}"', `"${SECRET}"`],
           ] as const)),
     ],
-    async run({ directory }, config) {
-      await writeNginxConfig(directory, config)
-      return ['nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log']]
-    },
+    run: ({ directory, port }, config) => runNginx(directory, config, port),
   },
   caddy: {
     debianPackage: 'caddy',
@@ -130,11 +128,12 @@ const PROGRAMS = {
       ['/var/log/caddy/access.log', log],
       ...(service ? [] : [['me HASH', `alice ${BCRYPT}`] as const]),
     ],
-    async run({ directory }, config) {
+    async run({ directory, port }, config) {
       const file = join(directory, 'Caddyfile')
       await writeFile(file, `{\nadmin off\n}\n${config}`)
       const env = [`PROXY_SECRET=${SECRET}`, `XDG_DATA_HOME=${directory}`, `XDG_CONFIG_HOME=${directory}`]
-      return ['env', [...env, 'caddy', 'run', '--config', file, '--adapter', 'caddyfile']]
+      const args = [...env, 'caddy', 'run', '--config', file, '--adapter', 'caddyfile']
+      onTestFinished((await startDaemon('env', args, { port })).stop)
     },
   },
   apache: {
@@ -148,7 +147,7 @@ const PROGRAMS = {
       ['"SECRET"', `"${SECRET}"`],
       ['/etc/apache2/upload-server.htpasswd', passwords],
     ],
-    async run({ directory, site }, config) {
+    async run({ directory, site, port }, config) {
       await mkdir(join(directory, 'locks'))
       const file = join(directory, 'httpd.conf')
       const lines = [
@@ -158,7 +157,7 @@ const PROGRAMS = {
         ...[`ErrorLog ${directory}/error.log`, config],
       ]
       await writeFile(file, `${lines.join('\n')}\n`)
-      return ['apache2', ['-f', file, '-DFOREGROUND']]
+      onTestFinished((await startDaemon('apache2', ['-f', file, '-DFOREGROUND'], { port })).stop)
     },
   },
 } satisfies Record<string, Program>
@@ -176,7 +175,8 @@ export async function startExample(
   const { file, userHeader, preset, service } = one
   const program: Program = PROGRAMS[one.program]
   needs(context, one.program === 'apache' ? 'apache2' : one.program, program.debianPackage)
-  const url = `http://127.0.0.1:${await findFreePorts()}`
+  const port = await findFreePorts()
+  const url = `http://127.0.0.1:${port}`
   const secretHeader = { name: 'X-Proxy-Secret', value: SECRET }
   const bucket = await startStubBucket()
   const s3 = { ...bucket.options, urlPrefix: undefined, link: 'redirect' }
@@ -197,7 +197,7 @@ export async function startExample(
   const [log, passwords] = [join(directory, 'access.log'), join(directory, 'htpasswd')]
   await writeFile(passwords, `alice:{SHA}${createHash('sha1').update('open sesame').digest('base64')}\n`)
   const [site, behind] = [new URL(url).host, new URL(app.url).host]
-  const place = { url, site, behind, directory, log, passwords }
+  const place = { url, port, site, behind, directory, log, passwords }
   const example = new URL(`../../docs/examples/sign-in/${file}`, import.meta.url)
   const filled = await fill(example, program.replacements(place, one))
   // In this order, because the service may have got port 36677.
@@ -208,9 +208,7 @@ export async function startExample(
     config = config.replaceAll(new RegExp(`${service.at}\\b(?!\\d)`, 'g'), host)
     expect(config).toContain(host)
   }
-  const [command, args] = await program.run(place, change(config))
-  const daemon = await startDaemon(command, [...args], { port: Number(new URL(url).port) })
-  onTestFinished(daemon.stop)
+  await program.run(place, change(config))
   const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
   return { app, url, ...(service ? cookies : { alice: BASIC }), accessLog: () => readFile(log, 'utf8') }
 }

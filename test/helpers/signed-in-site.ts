@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { onTestFinished, type TestContext } from 'vitest'
 import { makeCertificate } from '../servers/certificate.ts'
-import { startDaemon } from '../servers/daemon.ts'
-import { writeNginxConfig } from './behind-proxy.ts'
+import { runNginx } from './behind-proxy.ts'
 import { makeDirectory } from './directory.ts'
 import { findFreePorts } from './free-port.ts'
 import { needs } from './needs.ts'
@@ -113,11 +112,7 @@ export async function startSignedInSite(
         proxy_pass ${service};
       }
     }`
-  await writeNginxConfig(directory, servers)
-  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
-    port,
-  })
-  onTestFinished(daemon.stop)
+  await runNginx(directory, servers, port)
 
   return {
     url,

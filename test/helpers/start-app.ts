@@ -29,6 +29,8 @@ export interface TestAppOptions {
   env?: Record<string, string>
   /** Default: a new one. */
   directory?: string
+  /** Writes what has to be in the folder when the server starts. */
+  prepare?: (directory: string) => Promise<unknown>
 }
 
 /** Starts the real server on a free port. When the test is over, it stops, its log is searched for its secrets, and its folder goes. */
@@ -56,6 +58,7 @@ async function start(
   options: TestAppOptions,
   onEnd: (end: () => Promise<void>) => unknown,
 ): Promise<TestApp> {
+  await options.prepare?.(directory)
   const file = join(directory, 'upload-server.json')
   const config = options.config ?? {}
   const server = { port: 0, ...(config['server'] as object | undefined) }

@@ -5,7 +5,9 @@ import { describe, expect, it } from 'vitest'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { post } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const plain = shareApp()
 
 const typed = (type: string, body: string | Uint8Array): RequestInit => ({
   body: typeof body === 'string' ? body : Buffer.from(body),
@@ -25,7 +27,7 @@ describe('a body that is a file', () => {
     'audio/ogg',
     'application/octet-stream',
   ])('is known by its label: %s', async type => {
-    const app = await startApp()
+    const app = plain()
     const file = makePicture()
     const answer = await post(`${app.url}/upload`, typed(type, file))
     await expectStored(answer, [file])
@@ -39,7 +41,7 @@ describe('a body that is a file', () => {
     ['..%2F..%2Fetc%2Fpasswd.png', 'passwd.png'],
     ['C%3A%5Cpictures%5Cshot.png', 'shot.png'],
   ])('has the last component of its name: %s', async ([sent, origin]) => {
-    const app = await startApp()
+    const app = plain()
     const file = makePicture()
     const answer = await post(`${app.url}/upload?filename=${sent}`, typed('text/plain', file))
     await expectStored(answer, [file])
@@ -52,7 +54,7 @@ describe('a body that is a file', () => {
     ['caf\u00e9 100%.png', 'café 100%.png'],
     ['../../etc/passwd.png', 'passwd.png'],
   ])('is named by X-File-Name: %s', async ([sent, origin]) => {
-    const app = await startApp()
+    const app = plain()
     const file = makePicture()
     const headers = { 'X-File-Name': sent as string, 'Content-Type': 'application/x-www-form-urlencoded' }
     const answer = await post(`${app.url}/upload`, { headers, body: Buffer.from(file) })
@@ -65,7 +67,7 @@ describe('a body that is a file', () => {
   it.for(['/upload/a%20b.png', '/upload/x.png?filename=a+b.png', '/upload?filename=a%20b.png'])(
     'is PUT to %s',
     async target => {
-      const app = await startApp()
+      const app = plain()
       const file = makePicture()
       const answer = await post(`${app.url}${target}`, { method: 'PUT', body: Buffer.from(file) })
       await expectStored(answer, [file])
@@ -74,7 +76,7 @@ describe('a body that is a file', () => {
   )
 
   it('is stored byte by byte when it is text, JSON or empty and has a name', async () => {
-    const app = await startApp()
+    const app = plain()
     for (const content of ['{"list":["/etc/hostname"]}', 'some text', '']) {
       const named = await post(`${app.url}/upload?filename=a.txt`, typed('application/json', content))
       await expectStored(named, [content])
@@ -86,7 +88,7 @@ describe('a body that is a file', () => {
 
 describe('JSON wins over its label', () => {
   it.for(['image/png', 'video/mp4', 'application/octet-stream'])('%s', async type => {
-    const app = await startApp()
+    const app = plain()
     const url = `${app.url}/upload`
     await expectStored(await post(url, typed(type, '\ufeff {"list":["data:,hello"]}')), ['hello'])
     expectFailure(await post(url, typed(type, '{"list":["relative"]}')), 400, 'invalid_request')

@@ -2,14 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { download } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 
+const plain = shareApp()
+const bare = shareApp({ config: { keyTemplate: '{filename}{extname}' } })
 const TEXT = { Accept: 'text/plain' }
 const list = (...entries: string[]) => JSON.stringify({ list: entries })
 
 describe('a client that accepts text/plain only', () => {
   it('gets one address a line, in order', async () => {
-    const app = await startApp()
+    const app = plain()
     const body = list('data:,one', 'data:,two')
     const reply = await ask(app.url, 'POST', '/upload', { headers: TEXT, body })
     expect(reply.status).toBe(200)
@@ -19,7 +21,7 @@ describe('a client that accepts text/plain only', () => {
   })
 
   it('gets the links of what was stored, and no more than the status of what failed', async () => {
-    const app = await startApp()
+    const app = plain()
     const body = list('data:,one', '/no/such/file')
     const reply = await ask(app.url, 'POST', '/upload', { headers: { Accept: 'text/*;q=0.5' }, body })
     expect(reply.status).toBe(422)
@@ -32,7 +34,7 @@ describe('a client that accepts text/plain only', () => {
     ['', 'no JSON', 400, /^The body is neither a form nor JSON.*\.\n$/],
     ['?finalizationId=nothing', '', 404, /^No pending upload.*\.\n$/],
   ] as const)('gets the refusal of %s in words', async ([query, body, status, words]) => {
-    const app = await startApp()
+    const app = plain()
     const reply = await ask(app.url, 'POST', `/upload${query}`, { headers: TEXT, body })
     expect(reply).toMatchObject({ status, body: expect.stringMatching(words) })
     expect(reply.headers['content-type']).toBe('text/plain; charset=utf-8')
@@ -50,8 +52,7 @@ describe('a client that accepts text/plain only', () => {
 describe('a request that says how its answer is written', () => {
   const picture = Buffer.from(makePicture())
   const put = async (target: string, headers = {}) => {
-    const app = await startApp({ config: { keyTemplate: '{filename}{extname}' } })
-    return ask(app.url, 'PUT', target, { headers, body: picture })
+    return ask(bare().url, 'PUT', target, { headers, body: picture })
   }
 
   it.for([
@@ -82,7 +83,7 @@ describe('a request that says how its answer is written', () => {
   })
 
   it('links what is no picture, and reads the message when nothing was stored', async () => {
-    const app = await startApp()
+    const app = plain()
     const one = await ask(app.url, 'POST', '/upload?reply=markdown', { body: list('data:,one') })
     expect(one.body).toMatch(/^\[file-\w+\.txt\]\(http:\S+\)\n$/)
     const none = await ask(app.url, 'POST', '/upload?reply=html', { body: list('/no/such/file') })
@@ -102,7 +103,7 @@ it.for([
   'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
   'image/png',
 ])('JSON goes to those who accept %s', async accept => {
-  const app = await startApp()
+  const app = plain()
   for (const body of [list('data:,one'), 'no JSON']) {
     const reply = await ask(app.url, 'POST', '/upload', { headers: { Accept: accept }, body })
     expect(reply.headers['content-type']).toBe('application/json; charset=utf-8')
@@ -111,7 +112,7 @@ it.for([
 })
 
 it('JSON stays elsewhere', async () => {
-  const app = await startApp()
+  const app = plain()
   for (const target of ['/heartbeat', '/nowhere']) {
     const reply = await ask(app.url, 'GET', target, { headers: TEXT })
     expect(JSON.parse(reply.body)).toHaveProperty('success')

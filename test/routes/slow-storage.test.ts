@@ -17,7 +17,7 @@ it('a complete form was answered 408 when the disk took longer than bodyIdleMs',
   const slow = {
     ...spool,
     async create() {
-      await sleep(500)
+      await sleep(200)
       return spool.create()
     },
   }

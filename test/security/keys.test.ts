@@ -6,7 +6,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, formOf, list, post } from '../helpers/form.ts'
 import { sendUpload } from '../helpers/raw-request.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 const CI = 'k3y-0f-the-ci'
@@ -19,46 +19,41 @@ function send(app: TestApp, headers: Record<string, string>, body = list('data:,
   })
 }
 
-const local = (directory: string, names: string[]) => ({
-  local: Object.fromEntries(names.map(name => [name, { directory: join(directory, name), serve: true }])),
-})
-
 describe('a narrow key', () => {
-  async function startNarrow() {
-    const directory = await makeDirectory()
-    const keys = [{ name: 'ci', key: CI, destinations: ['local/screens'], sources: ['form'] }]
-    const config = {
+  const narrow = shareApp({
+    config: {
       server: { key: KEY },
-      auth: { keys },
+      auth: { keys: [{ name: 'ci', key: CI, destinations: ['local/screens'], sources: ['form'] }] },
       default: 'local/blog',
-      providers: local(directory, ['blog', 'screens']),
-    }
-    return startApp({ directory, config })
-  }
+      providers: {
+        local: { blog: { directory: 'blog', serve: true }, screens: { directory: 'screens', serve: true } },
+      },
+    },
+  })
 
   it('stores where it may', async () => {
-    const app = await startNarrow()
+    const app = narrow()
     expect((await send(app, { 'X-Upload-Key': CI }, undefined, '?configName=screens')).status).toBe(200)
   })
 
   it.each(['', '?configName=blog', '?picbed=local&configName=blog', '?picbed=local'])(
     'attack: stores elsewhere: "%s"',
     async query => {
-      const app = await startNarrow()
+      const app = narrow()
       const answer = await send(app, { 'X-Upload-Key': CI }, undefined, query)
       expectFailure(answer, 403, 'destination_forbidden')
-      expect(await app.files()).toEqual([])
+      expect((await app.files()).filter(path => path.startsWith('blog/'))).toEqual([])
     },
   )
 
   it.each(['/etc/hostname', 'http://203.0.113.1/a.png'])('attack: names %s', async entry => {
-    const app = await startNarrow()
+    const app = narrow()
     const answer = await send(app, { 'X-Upload-Key': CI }, list(entry), '?configName=screens')
     expectFailure(answer, 403, 'source_forbidden')
   })
 
   it('attack: asks for the clipboard', async () => {
-    const app = await startNarrow()
+    const app = narrow()
     const answer = await send(app, { 'X-Upload-Key': CI }, { body: '{}' }, '?configName=screens')
     expectFailure(answer, 403, 'source_forbidden')
   })

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { ForeignName } from '../../src/files/foreign-name.ts'
 import { createOwnCheck } from '../../src/files/own-paths.ts'
@@ -23,30 +23,35 @@ import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post, upload } from '../helpers/form.ts'
 import { leaveOutOnWindows, needsLinux } from '../helpers/needs.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 /** A caller with a key, who does not count as a program of this machine. */
 const KEYED = { 'X-Upload-Key': KEY, 'X-Forwarded-For': '203.0.113.9' }
 
-/** A server whose callers with a key may name files below `shared`, beside which a secret lies. */
-async function startShared(): Promise<{ app: TestApp; root: string; outside: string }> {
-  const directory = await makeDirectory()
-  const [root, outside] = [join(directory, 'shared'), join(directory, 'outside')]
-  await mkdir(join(root, 'sub'), { recursive: true })
-  await mkdir(outside)
-  await writeFile(join(root, 'a.txt'), 'shared')
-  await writeFile(join(outside, 'secret.txt'), 'private')
-  const config = { server: { key: KEY }, sources: { path: { roots: [root] } } }
-  return { app: await startApp({ directory, config }), root, outside }
-}
+/** Servers whose callers with a key may name files below `shared`, beside which a secret lies. */
+const shared = shareApp({
+  config: { server: { key: KEY }, sources: { path: { roots: ['shared'] } } },
+  async prepare(directory) {
+    await mkdir(join(directory, 'shared/sub'), { recursive: true })
+    await mkdir(join(directory, 'outside'))
+    await writeFile(join(directory, 'shared/a.txt'), 'shared')
+    await writeFile(join(directory, 'outside/secret.txt'), 'private')
+  },
+})
+const places = () => ({
+  app: shared(),
+  root: join(shared().directory, 'shared'),
+  outside: join(shared().directory, 'outside'),
+})
+const plain = shareApp()
 
 const name = (app: TestApp, ...paths: string[]): Promise<Answer> =>
   post(`${app.url}/upload`, { ...list(...paths), headers: KEYED })
 
 describe('attack: a key that may name one folder names a file outside of it', () => {
   it('the folder itself is open to it', async () => {
-    const { app, root } = await startShared()
+    const { app, root } = places()
     expect(await name(app, join(root, 'a.txt'))).toMatchObject({ status: 200, items: [{ size: 6 }] })
   })
 
@@ -93,7 +98,7 @@ describe('attack: a key that may name one folder names a file outside of it', ()
     ['of another machine', () => '\\\\203.0.113.9\\share\\a.txt'],
     ['of another system', () => 'C:\\Windows\\win.ini'],
   ])('%s', async ([, makePath]) => {
-    const { app, root, outside } = await startShared()
+    const { app, root, outside } = places()
     const answer = await name(app, await makePath(root, outside))
     expectFailure(answer, 403, 'source_forbidden')
     expect(answer).not.toHaveProperty('result')
@@ -108,12 +113,11 @@ describe('attack: a program on this machine names what is no file', () => {
     '/dev/zero',
     '/dev/../proc/version',
   ])('%s', async path => {
-    const app = await startApp()
-    expectFailure(await post(`${app.url}/upload`, list(path)), 403, 'source_forbidden')
+    expectFailure(await post(`${plain().url}/upload`, list(path)), 403, 'source_forbidden')
   })
 
   it('a link to /proc/self/environ', async () => {
-    const app = await startApp()
+    const app = plain()
     const link = join(app.directory, 'link')
     await symlink('/proc/self/environ', link)
     expectFailure(await post(`${app.url}/upload`, list(link)), 403, 'source_forbidden')
@@ -121,7 +125,7 @@ describe('attack: a program on this machine names what is no file', () => {
 
   it('a pipe that nobody writes to, a folder', async context => {
     leaveOutOnWindows(context, 'it has no named pipes among files')
-    const app = await startApp()
+    const app = plain()
     const pipe = join(app.directory, 'pipe')
     execFileSync('mkfifo', [pipe])
     const answer = await post(`${app.url}/upload`, list(pipe, app.directory))
@@ -132,40 +136,33 @@ describe('attack: a program on this machine names what is no file', () => {
 
 describe('attack: somebody asks for the files of the server itself', () => {
   /** With a configuration, a `.env`, a key in a file, and a store, all beside what it stores and hands out. */
-  async function startUntidy() {
-    const directory = await makeDirectory()
-    await writeFile(join(directory, 'key.txt'), KEY)
-    await writeFile(join(directory, '.env'), 'SOME_TOKEN=t0ken')
-    const app = await startApp({
-      directory,
-      config: {
-        server: { key: '${file:key.txt}' },
-        sources: { path: { roots: [directory] } },
-        database: { path: 'store.db' },
-        providers: {
-          local: {
-            Default: {
-              ...{ directory: '.', serve: true },
-              ...{ keyTemplate: '{filename}{extname}', onConflict: 'replace' },
-            },
-          },
-        },
-      },
-    })
-    expect(await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
-    return app
-  }
+  const untidy = shareApp({
+    config: {
+      server: { key: '${file:key.txt}' },
+      sources: { path: { roots: ['.'] } },
+      database: { path: 'store.db' },
+      keyTemplate: '{filename}{extname}',
+      providers: { local: { Default: { directory: '.', serve: true, onConflict: 'replace' } } },
+    },
+    async prepare(directory) {
+      await writeFile(join(directory, 'key.txt'), KEY)
+      await writeFile(join(directory, '.env'), 'SOME_TOKEN=t0ken')
+    },
+  })
+  beforeAll(async () => {
+    expect(await upload(`${untidy().url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
+  })
   const OWN = ['upload-server.json', '.env', 'key.txt', 'store.db', 'store.db-wal']
 
   it.each(OWN)('by the path of %s, from this machine and with a key', async file => {
-    const app = await startUntidy()
+    const app = untidy()
     const path = join(app.directory, file)
     expectFailure(await post(`${app.url}/upload`, list(path)), 403, 'source_forbidden')
     expectFailure(await name(app, path), 403, 'source_forbidden')
   })
 
   it('by a hard link to one, and by a temporary file', async () => {
-    const app = await startUntidy()
+    const app = untidy()
     const second = join(app.directory, 'second.json')
     await link(join(app.directory, 'upload-server.json'), second)
     expectFailure(await post(`${app.url}/upload`, list(second)), 403, 'source_forbidden')
@@ -173,7 +170,7 @@ describe('attack: somebody asks for the files of the server itself', () => {
   })
 
   it.each(OWN)('by /files/Default/%s, where its folder is handed out', async file => {
-    const app = await startUntidy()
+    const app = untidy()
     const reply = await ask(app.url, 'GET', `/files/Default/${file}`)
     expect(reply.status).toBe(404)
     expect(reply.body).not.toContain(KEY)
@@ -183,7 +180,7 @@ describe('attack: somebody asks for the files of the server itself', () => {
   it.each(['upload-server.json', 'key.txt', 'store.db', 'store.db-journal'])(
     'or stores its own in place of %s',
     async file => {
-      const app = await startUntidy()
+      const app = untidy()
       const before = await readFile(join(app.directory, 'upload-server.json'), 'utf8')
       const answer = await upload(`${app.url}/upload`, { [file]: 'mine' })
       expectFailure(answer, 502, 'destination_failed')
@@ -253,7 +250,7 @@ describe('attack: a path of more folders than there are', () => {
     ['outside, of two megabytes', 1_000_000, 400, 'invalid_request'],
     ['outside, as long as one may be', 1800, 403, 'source_forbidden'],
   ] as const)('%s: answered at once', async ([where, depth, status, code]) => {
-    const { app, root, outside } = await startShared()
+    const { app, root, outside } = places()
     const path = `${where.startsWith('below') ? root : outside}${'/a'.repeat(depth)}`
     expectFailure(await name(app, ...Array.from({ length: depth > 5000 ? 1 : 50 }, () => path)), status, code)
   })

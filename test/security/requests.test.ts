@@ -11,8 +11,9 @@ import { list, post } from '../helpers/form.ts'
 import { needsLinux } from '../helpers/needs.ts'
 import { openFilesBelow } from '../helpers/open-files.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
+const plain = shareApp()
 const HELLO = '{"list":["data:,hello"]}'
 const inside = `POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${HELLO.length}\r\n\r\n${HELLO}`
 
@@ -29,7 +30,7 @@ describe('attack: a request that two programs may read differently', () => {
     ['a chunk of endless size', ['Transfer-Encoding: chunked'], `FFFFFFFFFFFFFFFFF\r\n${inside}`],
     ['chunk extensions of 100 KB', ['Transfer-Encoding: chunked'], `1;${'a=b;'.repeat(25_000)}\r\n${inside}`],
   ])('%s', async (_, headers, body) => {
-    const app = await startApp()
+    const app = plain()
     const answer = await sendUpload(app.url, { headers, body })
     expectFailure(answer, 400, 'invalid_request')
     expect(answer.headers.get('connection')).toBe('close')
@@ -39,7 +40,7 @@ describe('attack: a request that two programs may read differently', () => {
   it.each([[['Host: 127.0.0.1', 'Host: evil.example']], [['Host: evil.example', 'HOST: 127.0.0.1']]])(
     'two hosts: %j',
     async headers => {
-      const app = await startApp()
+      const app = plain()
       expectFailure(await sendUpload(app.url, { headers, body: HELLO }), 400, 'invalid_request')
       expect(await app.files()).toEqual([])
     },
@@ -75,7 +76,7 @@ describe('attack: a whole address in the place of a path', () => {
     const note = (warning: Error) => void warnings.push(warning.message)
     process.on('warning', note)
     onTestFinished(() => void process.off('warning', note))
-    const app = await startApp()
+    const app = plain()
     const answer = await sendRaw(app.url, { line, headers: ['Host: 127.0.0.1'], body: HELLO })
     expect([answer.status, answer.headers.get('content-type')]).toEqual([
       status,

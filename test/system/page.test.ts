@@ -1,8 +1,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { runNginx } from '../helpers/behind-proxy.ts'
 import { inBrowser, type Page } from '../helpers/browser.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
@@ -11,7 +11,6 @@ import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
-import { startDaemon } from '../servers/daemon.ts'
 
 const KEY = 'schlüssel-钥匙'
 const WITH_KEY = { server: { key: KEY }, auth: { loopbackExempt: false } }
@@ -902,20 +901,13 @@ it('works at /, /upload and /upload/ behind nginx with a path prefix', async con
 /** @param more settings of the location, which may name the user `me` with the password `secret-word` of `htpasswd` */
 async function startNginx(port: number, target: string, more = ''): Promise<void> {
   const directory = await makeDirectory()
-  await mkdir(join(directory, 'tmp'))
   await writeFile(join(directory, 'htpasswd'), 'me:{PLAIN}secret-word\n')
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    name => `${name}_temp_path tmp/${name};`,
-  )
-  await writeFile(
-    join(directory, 'nginx.conf'),
-    `${userInfo().uid === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; events {} http { access_log off; ${temporary.join(' ')}
-       server { listen 127.0.0.1:${port}; location /deep/img/ { proxy_pass ${target}/; proxy_set_header X-Forwarded-For $remote_addr; ${more} } } }`,
-  )
-  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+  await runNginx(
+    directory,
+    `server { listen 127.0.0.1:${port}; location /deep/img/ {
+       proxy_pass ${target}/; proxy_set_header X-Forwarded-For $remote_addr; ${more} } }`,
     port,
-  })
-  onTestFinished(daemon.stop)
+  )
 }
 
 describe.each(['en', 'zh-CN'])('in %s', locale => {

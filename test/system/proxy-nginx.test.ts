@@ -1,19 +1,21 @@
-import { chmod, chown, readFile } from 'node:fs/promises'
+import { chmod, chown, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { ask } from '../helpers/ask.ts'
-import { fill, writeNginxConfig } from '../helpers/behind-proxy.ts'
+import { fill, runNginx } from '../helpers/behind-proxy.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download, formOf, post } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { missing, needs, needsRoot } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
+import { runProgram } from '../helpers/run-program.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { startDaemon } from '../servers/daemon.ts'
+import { makeCertificate } from '../servers/certificate.ts'
 
 const KEY = 'k3y-of-a-program'
 
 const SUB_PATH = new URL('../../docs/examples/nginx-subpath.conf', import.meta.url)
+const TLS = new URL('../../docs/examples/nginx-tls.conf', import.meta.url)
 
 interface BelowPath {
   /** Default: the one of the server. */
@@ -38,11 +40,7 @@ async function startBelowPath(context: TestContext, { account, settings, folder 
     ['/var/log/nginx/access.log', join(directory, 'access.log')],
   ]
   if (account) await chmod(directory, 0o711)
-  await writeNginxConfig(directory, await fill(SUB_PATH, replacements), account)
-  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
-    port: Number(new URL(url).port),
-  })
-  onTestFinished(daemon.stop)
+  await runNginx(directory, await fill(SUB_PATH, replacements), Number(new URL(url).port), account)
   return { app, url: `${url}/img`, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
 }
 
@@ -104,18 +102,11 @@ describe('attack: a proxy on this machine that marks nothing', () => {
   /** nginx with `proxy_pass` and nothing else, which sends its own Host and no header of its own, or with `directive`. */
   async function startUnmarked(context: TestContext, config: object, directive = '') {
     needs(context, 'nginx', 'nginx-light')
-    const url = `http://127.0.0.1:${await findFreePorts()}`
-    const directory = await makeDirectory()
+    const port = await findFreePorts()
     const app = await startApp({ config: { server: { key: KEY }, ...config } })
-    const { host } = new URL(url)
-    await writeNginxConfig(
-      directory,
-      `server { listen ${host}; ${directive} location / { proxy_pass ${app.url}; } }`,
-    )
-    const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
-      port: Number(new URL(url).port),
-    })
-    onTestFinished(daemon.stop)
+    const servers = `server { listen 127.0.0.1:${port}; ${directive} location / { proxy_pass ${app.url}; } }`
+    await runNginx(await makeDirectory(), servers, port)
+    const url = `http://127.0.0.1:${port}`
     return { app, url }
   }
 
@@ -141,4 +132,70 @@ describe('attack: a proxy on this machine that marks nothing', () => {
     for (const headers of [{}, { Host: '127.0.0.1' }, { Host: 'localhost' }])
       expect((await unmarked(url, headers)).status).toBe(401)
   })
+})
+
+/** nginx set up by the example, with a certificate for 127.0.0.1, in front of a server with the settings of its page. */
+async function startBehindTls(context: TestContext) {
+  for (const [program, debianPackage] of [
+    ['nginx', 'nginx-light'],
+    ['openssl', 'openssl'],
+    ['curl', 'curl'],
+  ] as const)
+    needs(context, program, debianPackage)
+  const directory = await makeDirectory()
+  const { certFile, keyFile } = makeCertificate(directory)
+  const [plain, site] = [`127.0.0.1:${await findFreePorts()}`, `127.0.0.1:${await findFreePorts()}`]
+  const url = `https://${site}`
+  const app = await startApp({
+    config: {
+      server: { publicUrl: url, trustProxy: ['loopback'], key: KEY },
+      auth: { loopbackExempt: false },
+    },
+  })
+  const log = join(directory, 'access.log')
+  const example = await fill(TLS, [
+    ['server 127.0.0.1:36677;', `server ${new URL(app.url).host};`],
+    ['listen 80;', `listen ${plain};`],
+    ['listen [::]:80;', ''],
+    ['listen 443 ssl;', `listen ${site} ssl;`],
+    ['listen [::]:443 ssl;', ''],
+    ['return 301 https://img.example.com', `return 301 ${url}`],
+    ['/var/log/nginx/access.log', log],
+    ['/var/log/nginx/access.log', log],
+    ['/etc/letsencrypt/live/img.example.com/fullchain.pem', certFile],
+    ['/etc/letsencrypt/live/img.example.com/privkey.pem', keyFile],
+  ])
+  await runNginx(directory, example, Number(new URL(url).port))
+  await writeFile(join(directory, 'a.png'), makePicture(2 * 1024 * 1024))
+  /** @returns what curl prints, which trusts this certificate alone */
+  const curl = async (...args: string[]) => {
+    const options = ['-sS', '--cacert', certFile]
+    const { stdout } = await runProgram('curl', [...options, ...args], { cwd: directory })
+    return stdout
+  }
+  return { app, url, plain: `http://${plain}`, curl, directory, accessLog: () => readFile(log, 'utf8') }
+}
+
+it('the example for TLS stores what has a key, refuses what has none, and no log holds the key', async context => {
+  const { app, url, curl, directory, accessLog } = await startBehindTls(context)
+  const link = await curl('-H', `X-Upload-Key: ${KEY}`, '-F', 'file=@a.png', `${url}/upload?reply=text`)
+  expect(link).toContain(`${url}/files/Default/`)
+  await curl('-o', 'b.png', link.trim())
+  const [sent, stored] = await Promise.all(['a.png', 'b.png'].map(name => readFile(join(directory, name))))
+  expect(stored?.equals(sent ?? Buffer.alloc(0))).toBe(true)
+  for (const header of ['X-Forwarded-For: 127.0.0.1', 'Host: localhost', 'Forwarded: for=127.0.0.1'])
+    expect(await curl('-H', header, '-F', 'file=@a.png', `${url}/upload`)).toContain('"unauthorized"')
+  expect(await curl('-F', 'file=@a.png', `${url}/upload?reply=text&key=${KEY}`)).toBe(link)
+  await expect.poll(accessLog).toContain('"POST /upload" 200 ')
+  expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  const [, id = ''] = /x-request-id: ([\da-f]{32})/i.exec(await curl('-I', `${url}/files/none`)) ?? []
+  await expect.poll(accessLog).toContain(`"HEAD /files/none" 404`)
+  for (const log of [await accessLog(), app.rawLog()]) expect(log).toContain(id)
+  expect(id).not.toBe('')
+})
+
+it('the example for TLS leads plain HTTP to HTTPS', async context => {
+  const { url, plain, curl } = await startBehindTls(context)
+  const target = await curl('-o', 'page', '-w', '%{redirect_url}', `${plain}/files/a%20b.png?x=1`)
+  expect(target).toBe(`${url}/files/a%20b.png?x=1`)
 })
