@@ -85,7 +85,7 @@ const TOGETHER_BYTES = 512 * 1024
 
 /** From this many files on, the client asks first which of them the server has. In one request, it asks for so many. */
 const ASKED_FROM = 20
-const ASKED_AT_ONCE = 1000
+const ASKED_AT_ONCE = 500
 
 type Numbered = readonly [index: number, entry: Entry]
 
@@ -161,36 +161,40 @@ export function createClient(options: ClientOptions, context: Context): Client {
     /** Asks which files the server has, settles them, and returns their indexes. A server that can't tell gets all files. */
     async function askForKnown(numbered: readonly Numbered[]): Promise<ReadonlySet<number>> {
       const known = new Set<number>()
-      if (numbered.length < ASKED_FROM) return known
-      const parts: (readonly [number, Part])[] = []
-      const local = numbered.filter(([, { kind, fault }]) => kind === 'file' && fault === undefined)
-      await mapConcurrently(local, concurrency, async ([index, entry]) => {
-        const part = await openPart(entry, context, signal).catch(() => undefined)
-        await part?.close()
-        if (part) parts.push([index, part])
-      })
-      parts.sort(([one], [other]) => one - other)
-      for (let at = 0; at < parts.length && !signal.aborted; at += ASKED_AT_ONCE) {
-        const some = parts.slice(at, at + ASKED_AT_ONCE)
-        const files = some.map(([, { fileName, facts }]) => ({ name: fileName, ...facts }))
+      let canTell = numbered.length >= ASKED_FROM
+      const ask = async (parts: readonly (readonly [number, Part])[]) => {
+        const files = parts.map(([, { fileName, facts }]) => ({ name: fileName, ...facts }))
         const reply = await connection.post(toQuestion(files, given), signal)
         // Each further request with a wrong key would bring the address closer to being locked out.
-        if (reply.code === 'unauthorized' || (reply.code === 'no_token' && !reply.transient)) {
+        if (reply.code === 'unauthorized' || (reply.code === 'no_token' && !reply.transient))
           for (const [index, { name }] of numbered) {
             known.add(index)
             settle(index, { name, error: context.mask(reply.message ?? ''), code: reply.code })
           }
-          break
-        }
         const answers = readAnswers(reply.text)
-        if (answers?.length !== some.length) break
-        for (const [place, [index, { entry, facts }]] of some.entries()) {
-          const url = answers[place]
+        canTell = answers?.length === parts.length
+        for (const [place, [index, { entry, facts }]] of parts.entries()) {
+          const url = canTell ? answers?.[place] : undefined
           if (!isLink(url)) continue
           known.add(index)
           settle(index, { name: entry.name, url, ...facts })
         }
       }
+      const local = numbered.filter(([, { kind, fault }]) => kind === 'file' && fault === undefined)
+      let asked: Promise<void> | undefined
+      for (let at = 0; at < local.length && canTell && !signal.aborted; at += ASKED_AT_ONCE) {
+        const some = local.slice(at, at + ASKED_AT_ONCE)
+        const hashed = await mapConcurrently(some, concurrency, async ([index, entry]) => {
+          const part = await openPart(entry, context, signal).catch(() => undefined)
+          await part?.close()
+          return part ? [[index, part] as const] : []
+        })
+        const parts = hashed.flat()
+        await asked
+        // The next files are hashed while the server looks for these.
+        if (parts.length > 0 && canTell && !signal.aborted) asked = ask(parts)
+      }
+      await asked
       return known
     }
 

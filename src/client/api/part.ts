@@ -7,7 +7,7 @@ import { readClipboard } from '../../clipboard/index.ts'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import type { TypedBody } from '../../http/form-body.ts'
-import { readDimensions } from '../../payload/dimensions.ts'
+import { type Dimensions, readDimensions } from '../../payload/dimensions.ts'
 import type { Context } from '../context.ts'
 import { type Entry, fileNameOf, goneMeanwhile, NOTHING_ON_STDIN, openNamed } from '../entries.ts'
 
@@ -56,12 +56,15 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
   const { content, fileName, close = async () => {} } = await open(entry, context, signal)
   const hash = createHash('sha256')
   const head: Uint8Array[] = []
+  let dimensions: Dimensions | undefined
   let size = 0
   try {
     for await (const chunk of content.read(signal)) {
       signal.throwIfAborted()
       hash.update(chunk)
-      if (size < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES - size)))
+      // Most images are not copied, because their first chunk is enough.
+      if (size === 0 && chunk.length >= Math.min(content.size, HEAD_BYTES)) dimensions = readDimensions(chunk)
+      else if (size < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES - size)))
       size += chunk.length
     }
   } catch {
@@ -69,7 +72,10 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
     signal.throwIfAborted()
     goneMeanwhile()
   }
-  const facts = { size, sha256: hash.digest('hex'), ...readDimensions(Buffer.concat(head)) }
+  const facts = {
+    ...{ size, sha256: hash.digest('hex') },
+    ...(dimensions ?? readDimensions(Buffer.concat(head))),
+  }
   return { entry, fileName, content, facts, close }
 }
 
@@ -87,13 +93,17 @@ function bodyOfFile(file: HeldFile): Omit<OpenedEntry, 'fileName'> {
   return { content, close: () => file.close() }
 }
 
+/** Memory of files that were read, for the next ones: new memory takes longer than the hash. */
+const spare: Buffer[] = []
+const MOST_SPARE = 16
+
 /**
  * Reads a file, and fails if it has changed since it was opened.
  *
  * @throws UploadError `source_failed`
  */
 async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buffer> {
-  const memory = Buffer.allocUnsafeSlow(Math.min(status.size, CHUNK_BYTES))
+  const memory = spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
   const fail = (error: unknown): never => {
     throw new UploadError('source_failed', `reading the file failed: ${messageOf(error)}`)
   }
@@ -106,6 +116,8 @@ async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buff
     position += bytesRead
     yield memory.subarray(0, bytesRead)
   }
+  // Not if it ends early, because a socket may still use the last chunk.
+  if (spare.length < MOST_SPARE) spare.push(memory)
 }
 
 async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSignal): Promise<OpenedEntry> {
