@@ -130,6 +130,7 @@ const INPUTS = [
   ['failOn'],
   ['status', { more: 'Needs "permissions: statuses: write"' }],
   ['report'],
+  ['shard'],
 ].map(([name, { input, about, standard, more, isPassed = true } = {}]) => {
   const flag = COMMANDS.find(one => one.name === 'upload').flags[name]
   const option = spell(name, flag)

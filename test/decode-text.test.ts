@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { readResults } from '../src/client/reports/read-results.ts'
+import { readImages } from '../src/client/reports/read-results.ts'
 import { readText } from '../src/config/file.ts'
 import { interpolate } from '../src/config/interpolate.ts'
 import { readDotenv } from '../src/config/override.ts'
@@ -27,8 +27,8 @@ const READERS: readonly [name: string, text: string, read: (path: string) => unk
   [
     'results',
     `${JSON.stringify(result)}\r\n`,
-    path => readResults(path, { cwd: '/', stdin: Readable.from([]) as never }),
-    [result],
+    path => readImages(path, { cwd: '/', stdin: Readable.from([]) as never }),
+    { images: [{ result }] },
   ],
 ]
 

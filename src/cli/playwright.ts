@@ -1,8 +1,11 @@
 import { extname } from 'node:path'
-import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import type { FullConfig, FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import { runIdOf } from '../client/ci-run.ts'
 import type { Entry } from '../client/entries.ts'
 import { toEntry } from '../client/index.ts'
 import { traceViewerOf } from '../client/reports/format.ts'
+import { imagesOf } from '../client/reports/images.ts'
+import type { Shard } from '../client/reports/shards.ts'
 import { SUMMARY_BYTES, takeFitting } from '../client/reports/summary.ts'
 import type { Result } from '../client/result.ts'
 import { uploadAll } from '../client/uploads.ts'
@@ -13,8 +16,8 @@ import { addressIn, formatLink } from '../page/links.ts'
 import { oneLine, toMarkdown } from '../safe-text.ts'
 import { readChoice } from '../uploader/destinations.ts'
 import { describeUnreachable } from './repeat.ts'
+import type { Reviewing } from './reviewing.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
-import type { Reviewing } from './upload/reviewing.ts'
 import { withUploads } from './with-uploads.ts'
 
 /** Options of the reporter: `['upload-server/playwright', { … }]`. */
@@ -72,9 +75,14 @@ interface UploadedAttachment extends Attachment {
 export default class UploadReporter implements Reporter {
   readonly #options: UploadReporterOptions
   readonly #attachments: Attachment[] = []
+  #shard: Shard | undefined
 
   constructor(options: UploadReporterOptions = {}) {
     this.#options = options
+  }
+
+  onBegin({ shard }: FullConfig): void {
+    if (shard) this.#shard = { index: shard.current, of: shard.total }
   }
 
   /** False, so that Playwright adds its own reporter if this is the only one. */
@@ -104,7 +112,7 @@ export default class UploadReporter implements Reporter {
   async onEnd(): Promise<{ status?: FullResult['status'] } | undefined> {
     // The comment of an earlier run must not stay if nothing fails any more.
     if (this.#attachments.length === 0 && !this.#options.comment) return undefined
-    const uploaded = await upload(this.#attachments, this.#options)
+    const uploaded = await upload(this.#attachments, this.#options, this.#shard)
     if (uploaded.length > 0) print(uploaded)
     const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
     if (summary && uploaded.length > 0) await appendToFile(summary, toSummary(uploaded))
@@ -128,6 +136,7 @@ function slug(text: string): string {
 async function upload(
   attachments: readonly Attachment[],
   options: UploadReporterOptions,
+  shard: Shard | undefined,
 ): Promise<UploadedAttachment[]> {
   const { key = process.env['UPLOAD_SERVER_KEY'], timeoutMs = 300_000, path } = options
   const { env, platform, stdin, stdout, stderr } = process
@@ -137,7 +146,7 @@ async function upload(
   const typed = options.config === undefined ? [] : [['config', options.config] as const]
   const sent = { ...options, ...readChoice(options), key }
   try {
-    const reviewing = await loadReviewing(options, terminal, limit.signal)
+    const reviewing = await loadReviewing(options, shard, terminal, limit.signal)
     const results = await withUploads(sent, terminal, {}, async uploads => {
       const entries = await Promise.all(
         attachments.map(async (one): Promise<Entry> => {
@@ -146,14 +155,13 @@ async function upload(
           return { ...entry, name, inside: name, ...(path !== undefined && { folder: path }) }
         }),
       )
-      await reviewing?.compare(entries, uploads, terminal.note)
+      await reviewing?.compare(imagesOf(entries), uploads, { note: terminal.note, draws: true })
       const results = await uploadAll(uploads, entries, limit.signal)
-      await reviewing?.uploadMore(results, uploads)
+      await reviewing?.finish(results, uploads)
       const dead = await uploads.explainUnreachable()
       if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
       return results
     })
-    await reviewing?.conclude(results)
     return attachments.map((one, index) => ({ ...one, ...outcomeOf(results[index], terminal) }))
   } catch (error) {
     return attachments.map(one => ({ ...one, error: terminal.mask(messageOf(error)) }))
@@ -165,14 +173,17 @@ async function upload(
 /** Undefined if neither a comment nor a report is wanted. An error of it, such as a missing token, does not end the upload. */
 async function loadReviewing(
   { comment = false, commentTitle, commentName, report, server }: UploadReporterOptions,
+  shard: Shard | undefined,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Reviewing | undefined> {
   if (!comment && report === undefined) return undefined
-  const { openReviewing } = await import('./upload/reviewing.ts')
+  const { openReviewing } = await import('./reviewing.ts')
   const named = { ...(commentTitle && { commentTitle }), ...(commentName && { commentName }) }
   const where = { ...(report && { report }), ...(server && { server }) }
-  return openReviewing({ comment, ...named, ...where }, terminal, signal).catch((error: unknown) => {
+  // Outside of CI, it is not known which shards belong together.
+  const part = shard && runIdOf(terminal.env) !== undefined ? { shard } : {}
+  return openReviewing({ comment, ...named, ...where, ...part }, terminal, signal).catch((error: unknown) => {
     terminal.note(oneLine(terminal.mask(messageOf(error))))
     return undefined
   })

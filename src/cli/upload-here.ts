@@ -126,11 +126,10 @@ export function createUploadsHere(
           for (let start = 0; start < numbered.length; start += MOST_FILES)
             await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal, events)
       }, outer),
-    async findReview(name, signal) {
+    async find(files, signal) {
       const baseUrl = await findBase(config, destination)
       const request = { destination, caller, baseUrl, signal, requestId: randomUUID() }
-      const [url] = await uploader.known({ ...request, files: [{ name }], options: { expires: wished } })
-      return url
+      return uploader.known({ ...request, files, options: { expires: wished } })
     },
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),

@@ -36,7 +36,7 @@ export async function openUploads(
       to: ({ picbed, configName, expires }) => ({
         upload: (entries, signal, events) =>
           client.upload(entries, { picbed, configName, expires, ...events }, signal),
-        findReview: (name, signal) => client.findReview(name, { picbed, configName, expires }, signal),
+        find: (files, signal) => client.find(files, { picbed, configName, expires }, signal),
         explainUnreachable: async () => undefined,
       }),
       destinations: undefined,

@@ -4,16 +4,17 @@ import { messageOf, UploadError } from '../errors.ts'
 import { gather } from '../flow/gather.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import { formBody } from '../http/form-body.ts'
-import { isObject } from '../members.ts'
-import { isLink, oneLine } from '../safe-text.ts'
+import { oneLine } from '../safe-text.ts'
 import { openConnection, type RequestOutcome, type ServerRequest, warnOfPlainHttp } from './api/connection.ts'
 import { openPart, type Part } from './api/part.ts'
 import { createRetries } from './api/retries.ts'
+import { runIdOf } from './ci-run.ts'
 import type { Context } from './context.ts'
 import type { Entry } from './entries.ts'
+import { type Numbered, readLinks, settleKnown, toQuestion } from './known-files.ts'
 import { interruption, type Result } from './result.ts'
 import type { Credentials } from './tokens/tokens.ts'
-import { CLIENT_DEFAULTS, type UploadEvents, type Uploaded } from './uploads.ts'
+import { CLIENT_DEFAULTS, type SoughtFile, type UploadEvents, type Uploaded } from './uploads.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions extends Credentials {
@@ -54,16 +55,17 @@ export interface Client {
     signal: AbortSignal,
   ): AsyncGenerator<Uploaded, void>
   /**
-   * Finds the latest list of images with this name, which ends with `REVIEW_SUFFIX`, that this client has stored there.
+   * Finds what this client has stored there: up to 1,000 files with these hashes, or the latest lists of images with these
+   * names, which end with `REVIEW_SUFFIX`.
    *
-   * @returns its link; undefined if there is none
+   * @returns a link for each, in order; undefined if there is none
    * @throws Error if the server can't be asked
    */
-  findReview(
-    name: string,
+  find(
+    files: readonly SoughtFile[],
     options: Pick<ClientUpload, 'destination' | 'picbed' | 'configName' | 'expires'>,
     signal: AbortSignal,
-  ): Promise<string | undefined>
+  ): Promise<readonly (string | undefined)[]>
   /**
    * Completes an upload whose post-upload steps failed.
    *
@@ -83,12 +85,6 @@ const SMALL_BYTES = 64 * 1024
 const TOGETHER = 16
 const TOGETHER_BYTES = 512 * 1024
 
-/** From this many files on, the client asks first which of them the server has. In one request, it asks for so many. */
-const ASKED_FROM = 20
-const ASKED_AT_ONCE = 500
-
-type Numbered = readonly [index: number, entry: Entry]
-
 /** Creates the client of a running server. The only place that sends requests to one. */
 export function createClient(options: ClientOptions, context: Context): Client {
   const { server, retryFor, concurrency } = { ...CLIENT_DEFAULTS, ...options }
@@ -96,7 +92,7 @@ export function createClient(options: ClientOptions, context: Context): Client {
   // A short time for retries also shortens the time for one token.
   const tokenMs = retryFor === 0 ? TOKEN_MS : Math.min(TOKEN_MS, Math.max(retryFor, SHORTEST_TOKEN_MS))
   const connection = openConnection(server, options, context, { tokenMs })
-  const job = options.job ?? jobOf(context.env) ?? randomUUID()
+  const job = options.job ?? runIdOf(context.env) ?? randomUUID()
 
   const retriesFor = (onNotice?: UploadEvents['onNotice']) =>
     createRetries(connection, { retryFor, wait: options.wait ?? false, onNotice })
@@ -158,46 +154,6 @@ export function createClient(options: ClientOptions, context: Context): Client {
       }
     }
 
-    /** Asks which files the server has, settles them, and returns their indexes. A server that can't tell gets all files. */
-    async function askForKnown(numbered: readonly Numbered[]): Promise<ReadonlySet<number>> {
-      const known = new Set<number>()
-      let canTell = numbered.length >= ASKED_FROM
-      const ask = async (parts: readonly (readonly [number, Part])[]) => {
-        const files = parts.map(([, { fileName, facts }]) => ({ name: fileName, ...facts }))
-        const reply = await connection.post(toQuestion(files, given), signal)
-        // Each further request with a wrong key would bring the address closer to being locked out.
-        if (reply.code === 'unauthorized' || (reply.code === 'no_token' && !reply.transient))
-          for (const [index, { name }] of numbered) {
-            known.add(index)
-            settle(index, { name, error: context.mask(reply.message ?? ''), code: reply.code })
-          }
-        const answers = readAnswers(reply.text)
-        canTell = answers?.length === parts.length
-        for (const [place, [index, { entry, facts }]] of parts.entries()) {
-          const url = canTell ? answers?.[place] : undefined
-          if (!isLink(url)) continue
-          known.add(index)
-          settle(index, { name: entry.name, url, ...facts })
-        }
-      }
-      const local = numbered.filter(([, { kind, fault }]) => kind === 'file' && fault === undefined)
-      let asked: Promise<void> | undefined
-      for (let at = 0; at < local.length && canTell && !signal.aborted; at += ASKED_AT_ONCE) {
-        const some = local.slice(at, at + ASKED_AT_ONCE)
-        const hashed = await mapConcurrently(some, concurrency, async ([index, entry]) => {
-          const part = await openPart(entry, context, signal).catch(() => undefined)
-          await part?.close()
-          return part ? [[index, part] as const] : []
-        })
-        const parts = hashed.flat()
-        await asked
-        // The next files are hashed while the server looks for these.
-        if (parts.length > 0 && canTell && !signal.aborted) asked = ask(parts)
-      }
-      await asked
-      return known
-    }
-
     const failureOf = ({ name }: Entry, error: unknown): Result => ({
       name,
       error: context.mask(messageOf(error)),
@@ -205,9 +161,14 @@ export function createClient(options: ClientOptions, context: Context): Client {
     })
 
     const numbered: readonly Numbered[] = [...entries.entries()]
-    const links = await askForKnown(numbered)
+    const known = await settleKnown(
+      numbered,
+      { connection, context, concurrency, query: given },
+      settle,
+      signal,
+    )
     await mapConcurrently(
-      batchesOf(numbered.filter(([index]) => !links.has(index))),
+      batchesOf(numbered.filter(([index]) => !known.has(index))),
       concurrency,
       async batch => {
         if (!signal.aborted) await sendBatch(batch)
@@ -219,11 +180,11 @@ export function createClient(options: ClientOptions, context: Context): Client {
   return {
     upload: (entries, options, signal) =>
       gather((emit, signal) => upload(entries, options, emit, signal), signal),
-    async findReview(name, where, signal) {
-      const reply = await retriesFor()(toQuestion([{ name }], placeOf(where)), randomUUID(), signal)
-      const answers = readAnswers(reply.text)
-      if (answers === undefined) throw new Error(context.mask(reply.message ?? 'the server is too old'))
-      return answers.find(isLink)
+    async find(files, where, signal) {
+      const reply = await retriesFor()(toQuestion(files, placeOf(where)), randomUUID(), signal)
+      const links = readLinks(reply.text)
+      if (links === undefined) throw new Error(context.mask(reply.message ?? 'the server is too old'))
+      return links
     },
     async finalize(id, signal) {
       // The number of files is not known here. Each of them has a link.
@@ -241,23 +202,6 @@ export function createClient(options: ClientOptions, context: Context): Client {
 function placeOf({ destination = '', picbed, configName, expires }: ClientUpload) {
   const [, provider, name] = /^([^/]*)\/?(.*)$/s.exec(destination) ?? []
   return { picbed: picbed ?? provider, configName: configName ?? name, expires }
-}
-
-/** A request to `POST /upload/known`. */
-function toQuestion(files: readonly object[], query: NonNullable<ServerRequest['query']>): ServerRequest {
-  const content = inMemory(Buffer.from(JSON.stringify({ files })))
-  return { path: 'known', query, body: { ...content, contentType: 'application/json' }, count: 0 }
-}
-
-/** The links in the response of `POST /upload/known`, in order. Undefined if it is not one, for example of an older server. */
-function readAnswers(text = ''): readonly unknown[] | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    const files = isObject(value) ? value['files'] : undefined
-    return Array.isArray(files) ? files.map((file: unknown) => isObject(file) && file['url']) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 const TOKEN_MS = 30_000
@@ -317,17 +261,3 @@ function toRequest(parts: readonly Part[], query: NonNullable<ServerRequest['que
 }
 
 const idempotencyKeyOf = (what: unknown) => createHash('sha256').update(JSON.stringify(what)).digest('hex')
-
-/** Variables that identify a CI run. Running the same job again keeps their values. */
-const JOB_VARIABLES = [
-  ['GITHUB_SERVER_URL', 'GITHUB_REPOSITORY', 'GITHUB_RUN_ID'], // Gitea's and Forgejo's runners set these, too.
-  ['CI_PROJECT_URL', 'CI_PIPELINE_ID'],
-  ['BUILDKITE_BUILD_ID'],
-  ['CI_REPO_URL', 'CI_PIPELINE_NUMBER'],
-  ['BUILD_URL'],
-]
-
-function jobOf(env: Context['env']): string | undefined {
-  const names = JOB_VARIABLES.find(all => all.every(name => env[name]))
-  return names && JSON.stringify(names.map(name => env[name]))
-}

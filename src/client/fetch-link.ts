@@ -17,19 +17,32 @@ const MOST_MS = 60_000
  */
 export type FetchLink = (link: string, mostBytes: number, signal: AbortSignal) => Promise<Buffer | undefined>
 
-/** @param hosts the only ones that may have private IP addresses: those that the user has named, `host:port` */
-export function createFetch({ env }: Pick<Context, 'env'>, hosts: readonly string[]): FetchLink {
+/**
+ * @param server URL of the server that the user has named. It may have a private IP address, and links to it are fetched with
+ *   the user name and password in it
+ * @param hosts others that may have private IP addresses, `host:port`
+ */
+export function createFetch(
+  { env }: Pick<Context, 'env'>,
+  server: string | undefined,
+  hosts: readonly string[],
+): FetchLink {
   const outgoing = fromEnvironment(env)
+  const own = server === undefined ? undefined : new URL(server)
+  const privateHosts = [...hosts, ...(own ? [own.host] : [])]
   return async (link, mostBytes, outer) => {
-    const { host } = new URL(link)
+    const url = new URL(link)
+    const { host } = url
+    if (url.origin === own?.origin && url.username === '')
+      Object.assign(url, { username: own.username, password: own.password })
     const fail = (reason: string) => new UploadError('source_failed', `${host} ${reason}.`)
     const late = () => fail(`did not send the file within ${MOST_MS / 1000} s`)
     const limit = beginTimeLimit(MOST_MS, outer, late)
     const { signal } = limit
     try {
-      const response = await guardedFetch(new URL(link), {
+      const response = await guardedFetch(url, {
         addresses: 'any',
-        privateHosts: hosts,
+        privateHosts,
         signal,
         outgoing,
       })

@@ -10,6 +10,14 @@ export interface Uploaded extends Result {
   readonly index: number
 }
 
+/** A file to find: one with this hash, or without it the latest list of images with this name, which ends with `REVIEW_SUFFIX`. */
+export interface SoughtFile {
+  readonly name: string
+  readonly sha256?: string
+  /** Bytes. */
+  readonly size?: number
+}
+
 /** What is told while entries are uploaded. */
 export interface UploadEvents {
   /** Called with a sentence when requests are retried, or when the server takes long to respond. */
@@ -26,12 +34,13 @@ export interface Uploads {
   /** Yields each result when it is known, in any order. Entries without a result were interrupted. */
   upload(entries: readonly Entry[], signal: AbortSignal, events?: UploadEvents): AsyncIterable<Uploaded>
   /**
-   * Finds the latest list of images with this name, which ends with `REVIEW_SUFFIX`, that was stored at the same destination.
+   * Finds what was stored at the same destination before.
    *
-   * @returns its link; undefined if there is none
+   * @param files up to 1,000
+   * @returns a link for each, in order; undefined if there is none
    * @throws Error if that can't be asked
    */
-  findReview(name: string, signal: AbortSignal): Promise<string | undefined>
+  find(files: readonly SoughtFile[], signal: AbortSignal): Promise<readonly (string | undefined)[]>
   /** Why the links don't work now, as the end of a sentence. Undefined if no such reason is known. */
   explainUnreachable(): Promise<string | undefined>
 }

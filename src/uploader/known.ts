@@ -39,8 +39,9 @@ export interface KnownRequest {
 }
 
 /**
- * Finds the files that the client has stored at the destination before. They become an upload of their own, in the history, for
- * the quotas and for the hooks; their objects expire later.
+ * Finds the files that the client has stored at the destination before. Those with a hash become an upload of their own, in the
+ * history, for the quotas and for the hooks; their objects expire later. A list that is sought by its name does not: otherwise
+ * the look for one would make it the latest, although another one is being stored.
  *
  * @returns a link for each file, in order; undefined if it must be sent
  * @throws FinalizationPending if a hook fails; UploadError if the database can't be reached
@@ -86,12 +87,15 @@ export async function findKnownFiles(
     if (same) same.push(object)
     else byContent.set(object.sha256, [object])
   }
-  const found = files.flatMap(({ sha256, size, name }, index): (HistoryEntry & { name: string })[] => {
-    const sought =
-      sha256 === undefined
-        ? [reviews.get(name) ?? []].flat()
-        : (byContent.get(sha256) ?? []).filter(one => one.size === size)
-    const fitting = sought.filter(({ key }) => isThere.has(key))
+  const linkTo = (url: string) => linkOf(id, url, baseUrl, deps.destinations)
+  for (const [index, { sha256, name }] of files.entries()) {
+    const review = sha256 === undefined ? reviews.get(name) : undefined
+    if (review && isThere.has(review.key))
+      links[index] = linkTo(await keptUrlAgain(destination, review, signal))
+  }
+  const found = files.flatMap(({ sha256 = '', size, name }, index): (HistoryEntry & { name: string })[] => {
+    const sought = byContent.get(sha256) ?? []
+    const fitting = sought.filter(one => one.size === size && isThere.has(one.key))
     const object = fitting.find(({ origin }) => origin === keptOrigin(name)) ?? fitting[0]
     return object ? [{ ...object, index, name }] : []
   })
@@ -126,7 +130,7 @@ export async function findKnownFiles(
   const saved = await deps.finalizer.save(upload, { state, files: stored, failed: [], claimed: new Set() })
   if (state === 'stored' && saved.lost.length === 0)
     await deps.finalizer.runHooks(upload.id, baseUrl, deps.hooks)
-  for (const { index, url } of saved.files) links[index] = linkOf(id, url, baseUrl, deps.destinations)
+  for (const { index, url } of saved.files) links[index] = linkTo(url)
   return links
 }
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { digestOf } from '../../src/client/comments/approval.ts'
 import { openComment } from '../../src/client/comments/comment.ts'
 import type { Context } from '../../src/client/context.ts'
-import type { ReviewRow } from '../../src/client/reports/review.ts'
+import { type ReviewRow, toReview } from '../../src/client/reports/review.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { COMMIT, type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
@@ -140,7 +140,7 @@ describe('attack: the status is green', () => {
     const context = { env: {}, note: () => {}, learn: () => {} } as unknown as Context
     const options = { pr: pageOf(forge, 'github'), commentToken: TOKEN, commentName: 'e2e', status: true }
     const write = await openComment(options, undefined, context)
-    await write({ results: [{ name: 'a.png', url: 'https://img.example.com/a.png' }] }, never)
+    await write({ review: toReview([{ name: 'a.png', url: 'https://img.example.com/a.png' }], {}) }, never)
     const description = 'The images could not be compared'
     expect(forge.statuses).toMatchObject([{ state: 'failure', description }])
   })

@@ -83,7 +83,7 @@ const LIKE_GITHUB = {
   pull: '/repos/me/app/pulls/7',
   statuses: '/repos/me/app/statuses/',
   status: {
-    state: /^(?:success|failure)$/,
+    state: /^(?:success|failure|pending)$/,
     context: /./,
     description: /^.{1,140}$/,
     target_url: /^https:/,
@@ -136,7 +136,12 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     query: 'per_page=100&sort=asc&order_by=created_at',
     pull: '/projects/group%2Fme%2Fapp/merge_requests/7',
     statuses: '/projects/group%2Fme%2Fapp/statuses/',
-    status: { state: /^(?:success|failed)$/, name: /./, description: /^.{1,255}$/, target_url: /^https:/ },
+    status: {
+      state: /^(?:success|failed|pending)$/,
+      name: /./,
+      description: /^.{1,255}$/,
+      target_url: /^https:/,
+    },
     showPull: labels => ({ iid: 7, sha: COMMIT, labels }),
     change: 'PUT',
     show: ({ id, body, author }: StoredComment) => ({
@@ -215,6 +220,10 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
       const given = Object.entries((body ?? {}) as object)
       if (given.some(([name, text]) => !rules.status[name]?.test(String(text))))
         return refuse(422, 'Validation Failed')
+      // As GitLab does: a transition to the same state is none.
+      const isPending = (one: unknown) => one !== undefined && (one as { state: string }).state === 'pending'
+      if (rules === KINDS.gitlab && isPending(body) && isPending(statuses.at(-1)))
+        return refuse(400, 'Cannot transition status via :enqueue from :pending')
       statuses.push(body as object)
       return { status: 201, body: { id: 1 } }
     }

@@ -1,43 +1,25 @@
-import { threshold } from '../compare-flags.ts'
 import { defineCommand, type Flags } from '../define.ts'
-import { file, serverUrl, text } from '../flags.ts'
+import { choice, config, credentials, grouped, serverUrl, text } from '../flags.ts'
+import { hasStorage, reviewFlags } from '../review-flags.ts'
 
-/** The flags of every command that writes a comment. */
-export const commentFlags = {
-  pr: {
-    about: 'URL of the pull request (default: the one of the CI job)',
-    value: text('url'),
-    isForAllFiles: true,
-  },
-  commentName: {
-    about:
-      'name that identifies the comment, so that each job updates its own (default: the name of the CI job)',
-    value: text('name'),
-    isForAllFiles: true,
-  },
-  commentTitle: {
-    about: 'heading of the comment (default: Pictures)',
-    value: text('title'),
-    isForAllFiles: true,
-  },
-  commentToken: {
-    about: 'API token of the Git host (default: the token of the CI job)',
-    value: text('token'),
-    env: 'UPLOAD_COMMENT_TOKEN',
-    isSecret: true,
-    isForAllFiles: true,
-  },
+/** What is drawn, the report and the baseline are uploaded there. Without these flags, nothing is uploaded. */
+const storageFlags = {
+  ...choice,
+  expires: { about: 'delete the uploaded files after this time, such as 14d', value: text('when') },
+  server: { about: 'upload through a running server, which may have a private IP address', value: serverUrl },
+  ...credentials,
+  config,
 } as const satisfies Flags
 
 export const flags = {
-  compare: {
-    about: 'output file of an earlier upload; images of the same path are compared and shown side by side',
-    value: { ...file, shown: 'results' },
+  dryRun: { about: 'print the comment instead of posting it, and upload nothing' },
+  ...reviewFlags,
+  baseline: {
+    ...reviewFlags.baseline,
+    findFault: options =>
+      hasStorage(options) ? undefined : '--baseline requires --server, --destination or --config.',
   },
-  threshold: { ...threshold, needs: 'compare' },
-  server: { about: 'upload server that has the images, if its IP address is private', value: serverUrl },
-  dryRun: { about: 'print the comment instead of posting it' },
-  ...commentFlags,
+  ...grouped('Uploads', storageFlags),
 } as const satisfies Flags
 
 export const comment = defineCommand({
@@ -55,7 +37,13 @@ export const comment = defineCommand({
     ['upload-server comment shots.json', 'in CI, on the pull request of the job'],
     ['upload-server comment shard-*.json', 'one comment for the shards of a test run'],
     ['upload-server comment shots.json --compare main.json --pr https://github.com/me/app/pull/7'],
+    ['upload-server comment shots.json --server https://img.example.com --baseline visual --fail-on changed'],
   ],
+  exitCodes: {
+    0: 'the comment was written',
+    1: 'it was not, or --fail-on found a difference',
+    2: 'wrong usage',
+  },
   notes: `Supports GitHub, GitLab, Gitea and Forgejo. Parallel jobs write separate comments. If the job does not belong to a pull
 request, no comment is written and the exit code is 0.`,
   exitCodes: { 0: 'success', 1: 'failure', 130: 'interrupted (Ctrl-C)' },

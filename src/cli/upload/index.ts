@@ -1,10 +1,9 @@
 import { FORMATS } from '../../client/reports/format.ts'
 import { CLIENT_DEFAULTS } from '../../client/uploads.ts'
 import { showDuration } from '../../times.ts'
-import { commentFlags } from '../comment/index.ts'
-import { compareFlags } from '../compare-flags.ts'
-import { defineCommand, type Flags } from '../define.ts'
+import { defineCommand, type Flags, type Value } from '../define.ts'
 import { choice, config, count, credentials, duration, file, grouped, serverUrl, text } from '../flags.ts'
+import { reviewFlags } from '../review-flags.ts'
 
 /** Longest delay of a timer in Node. */
 const LONGEST_MS = 2 ** 31 - 1
@@ -63,19 +62,36 @@ const reportFlags = {
   junit: { about: 'write a JUnit report with one test case per file', value: file, isForAllFiles: true },
 } as const satisfies Flags
 
+const shard = {
+  shown: 'n/all',
+  read(typed: string) {
+    const [, index = 0, of = 0] = (/^(\d{1,3})\/(\d{1,3})$/.exec(typed) ?? []).map(Number)
+    if (index < 1 || of < index || of > MOST_SHARDS)
+      throw new Error(`Must be the number of a shard and of all shards, such as 2/4, up to ${MOST_SHARDS}.`)
+    return { index, of }
+  },
+} as const satisfies Value
+
+const MOST_SHARDS = 200
+
 const pullRequestFlags = {
   comment: {
     about: 'create or update a comment on the pull request that shows the images',
     isForAllFiles: true,
   },
-  ...compareFlags,
+  ...reviewFlags,
   status: {
-    about: 'set a commit status for the differences that --fail-on names, instead of exit code 1',
-    needs: 'failOn',
+    ...reviewFlags.status,
     findFault: ({ comment }) => (comment ? undefined : '--status requires --comment.'),
+  },
+  shard: {
+    about:
+      'part of a test run, such as 2/4: all parts write one comment, one report, one status and one baseline',
+    value: shard,
+    findFault: ({ comment, report, baseline }) =>
+      comment || report || baseline ? undefined : '--shard requires --comment, --report or --baseline.',
     isForAllFiles: true,
   },
-  ...commentFlags,
 } as const satisfies Flags
 
 const serverFlags = {
@@ -104,7 +120,7 @@ const serverFlags = {
   job: {
     about: 'ID of the job; within 24 hours, a job never stores a file twice (default: the ID of the CI run)',
     value: text('id'),
-    needs: 'server',
+    findFault: ({ server, shard }) => (server || shard ? undefined : '--job requires --server.'),
   },
 } as const satisfies Flags
 
@@ -139,6 +155,7 @@ export const upload = defineCommand({
     ['upload-server upload --keep-folders --strip-components 1 report/'],
     ['upload-server upload --comment --baseline visual shots/', 'compare with the default branch'],
     ['upload-server upload --comment --compare main/ --threshold 0.1 --fail-on changed,gone shots/'],
+    ['upload-server upload --comment --baseline visual --shard 2/4 shots/', 'one comment for 4 jobs'],
     ['git diff -z --name-only | upload-server upload --files-from - --allow-empty'],
   ],
   exitCodes: {

@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entries.ts'
 import { readFileList } from '../../client/file-list.ts'
+import { imagesOf } from '../../client/reports/images.ts'
 import { openReports, writeReports } from '../../client/reports/reports.ts'
 import { interruption, isFailure, type Result } from '../../client/result.ts'
 import { messageOf } from '../../errors.ts'
@@ -10,12 +11,12 @@ import { type Call, type OptionsOf, UsageError } from '../define.ts'
 import { EXIT, exitCodeOf } from '../exit-code.ts'
 import { startProgress } from '../progress.ts'
 import { describeUnreachable, lineFor, pendingOf, sayFinish, sayRepeat } from '../repeat.ts'
+import type { Reviewed, Reviewing } from '../reviewing.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 import { withUploads } from '../with-uploads.ts'
 import { notifyOf, tellDesktop } from './desktop.ts'
 import type { flags } from './index.ts'
 import { createResultPrinter, toFailureLines } from './result-printer.ts'
-import type { Reviewing } from './reviewing.ts'
 
 type UploadCall = Call<typeof flags>
 type Options = OptionsOf<typeof flags>
@@ -130,32 +131,32 @@ async function uploadEntries(
   const note = (line: string) => progress.around(() => terminal.note(line))
   const printer = createResultPrinter(entries, options, terminal, progress)
   let dead: string | undefined
+  let reviewed: Reviewed | undefined
   try {
-    if (entries.length > 0)
+    if (entries.length > 0 || reviewing)
       await withUploads(options, terminal, {}, async uploads => {
-        await reviewing?.compare(entries, uploads, note)
+        await reviewing?.compare(imagesOf(entries), uploads, { note, draws: true })
         const stored = entries.map(({ name }) => interruption(name))
         for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
           stored[index] = result
           printer.settle(index, result)
         }
-        await reviewing?.uploadMore(stored, uploads)
         dead = await uploads.explainUnreachable()
+        progress.stop()
+        reviewed = await reviewing?.finish(stored, uploads)
       })
   } finally {
     progress.stop()
   }
   const results = printer.close()
-  const summary = reviewing?.summarize(results)
-  const unwritten = await writeReports(reports, results, performance.now() - begun, summary)
+  const unwritten = await writeReports(reports, results, performance.now() - begun, reviewed?.summary)
   sayWhatIsMissing(results, entries, call, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
   await tellDesktop(results, options, terminal)
-  const isWritten = (await reviewing?.conclude(results)) ?? true
   for (const message of unwritten) terminal.note(message)
-  const code = exitCodeOf(results) || (isWritten && unwritten.length === 0 ? EXIT.done : EXIT.failed)
+  const code = exitCodeOf(results) || (reviewed?.hasFailed || unwritten.length > 0 ? EXIT.failed : EXIT.done)
   if (code !== EXIT.done && !(options.softFail && code !== EXIT.interrupted)) return code
-  return reviewing?.isRejected() ? EXIT.failed : EXIT.done
+  return reviewed?.isRejected ? EXIT.failed : EXIT.done
 }
 
 /** Undefined if the images are neither compared nor shown in a comment. It is loaded only then. */
@@ -166,7 +167,7 @@ async function loadReviewing(
 ): Promise<Reviewing | undefined> {
   const { comment, compare, baseline, report } = options
   if (!comment && compare === undefined && baseline === undefined && report === undefined) return undefined
-  const { openReviewing } = await import('./reviewing.ts')
+  const { openReviewing } = await import('../reviewing.ts')
   return openReviewing(options, terminal, signal)
 }
 

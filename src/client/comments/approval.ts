@@ -24,6 +24,12 @@ export function isTicked(body: string, digest: string): boolean {
   return new RegExp(`^[-*] \\[[xX]\\] .{0,100}<!-- reviewed ${digest} -->`, 'm').test(body)
 }
 
+/** The box of an earlier comment, as it is. */
+export function boxIn(body: string): string {
+  const [box] = /^[-*] \[[ xX]\] .{0,100}<!-- reviewed \w{64} -->$/m.exec(body) ?? []
+  return box === undefined ? '' : `\n${box}\n`
+}
+
 /** Reads the latest commit of a pull request, and whether it has the label. @throws UploadError `destination_failed` */
 export async function readPull(
   { api, pullRequest, ask }: ForgeClient,
@@ -41,5 +47,7 @@ export async function setStatus(
   status: CommitStatus,
   signal: AbortSignal,
 ): Promise<void> {
-  await ask('POST', api.status(pullRequest, commit), api.showStatus(status), signal)
+  // GitLab refuses a status that is pending already.
+  const accepted = status.state === 'pending' ? [400] : []
+  await ask('POST', api.status(pullRequest, commit), api.showStatus(status), signal, accepted)
 }

@@ -4,6 +4,8 @@ import {
   byFolder,
   describeRow,
   isAllTheSame,
+  isComparison,
+  missingShardsOf,
   type Review,
   type ReviewRow,
   type Run,
@@ -48,28 +50,25 @@ export interface ReportLink {
 }
 
 /** The Markdown of a comment: changed images before and after, other images as in a summary. */
-export function toBody(
-  frame: Frame,
-  results: readonly Result[],
-  review?: Review,
-  mostBytes = MOST_BYTES,
-): string {
+export function toBody(frame: Frame, review: Review, mostBytes = MOST_BYTES): string {
   const title = toMarkdown(frame.title)
-  if (review && isAllTheSame(review)) return `**${title}**: ${totalsOf(review)}\n`
+  const isCompared = isComparison(review)
+  if (isCompared && isAllTheSame(review)) return `**${title}**: ${totalsOf(review)}\n`
+  const results = review.rows.flatMap(({ after }) => after ?? [])
   const parts = [
     `### ${title}`,
-    review ? `**${totalsOf(review)}**` : '',
+    isCompared ? `**${totalsOf(review)}**` : missingShardsOf(review).join(),
     showFacts(frame.run, review),
-    ...(review ? showReview(review, mostBytes) : [toSummary(results, mostBytes).trimEnd()]),
+    ...(isCompared ? showReview(review, mostBytes) : [toSummary(results, mostBytes).trimEnd()]),
     showReport(frame),
   ]
   return `${parts.filter(part => part !== '').join('\n\n')}\n`
 }
 
 /** The commits and the run. Git hosts link and shorten the whole hash of a commit. */
-function showFacts(run: Run | undefined, review: Review | undefined): string {
+function showFacts(run: Run | undefined, review: Review): string {
   const { commit = '', url } = run ?? {}
-  const baseline = review?.baseline?.commit ?? ''
+  const baseline = review.baseline?.commit ?? ''
   return [
     ...(COMMIT.test(commit) ? [`Commit ${commit}`] : []),
     ...(url === undefined ? [] : [`[run](${addressIn(url, 'markdown')})`]),

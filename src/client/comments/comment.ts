@@ -1,9 +1,9 @@
 import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { Context } from '../context.ts'
-import { isAllTheSame, type Review } from '../reports/review.ts'
-import { isFailure, type Result } from '../result.ts'
+import { failuresOf, isAllTheSame, isComparison, missingShardsOf, type Review } from '../reports/review.ts'
 import { type ReportLink, toBody } from './comment-body.ts'
+import type { CommitStatus } from './forges.ts'
 import { type CiJob, type PullRequest, readPullRequestUrl, runOf } from './pull-request.ts'
 import type { Written } from './write.ts'
 
@@ -15,6 +15,8 @@ export interface CommentOptions {
   commentToken?: string
   /** Whether a commit status tells the differences that `--fail-on` names. */
   status?: boolean
+  /** Set if all shards of the run write the same comment. */
+  shard?: object
 }
 
 /** The default heading of a comment. */
@@ -28,10 +30,13 @@ const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
   omitted: 'No image has changed, so no comment was created.',
 }
 
+/** Identifies the comment. Parallel parts of a job have separate comments, unless they are shards of one run. */
+export const commentNameOf = ({ commentName, shard }: CommentOptions, job: CiJob | undefined) =>
+  commentName ?? [job?.name, shard ? '' : job?.part].filter(Boolean).join(' / ')
+
 /** What a comment shows. */
 export interface Shown {
-  readonly results: readonly Result[]
-  readonly review?: Review | undefined
+  readonly review: Review
   readonly report?: ReportLink | undefined
   /** The differences that `--fail-on` names, such as "3 changed". Undefined if there are none. */
   readonly rejection?: string | undefined
@@ -47,10 +52,11 @@ export type ShownBy = 'review' | 'status' | undefined
  * @throws Error if the pull request or the token can't be found
  */
 export async function openComment(
-  { pr, commentName, commentTitle = TITLE, commentToken, status: hasStatus = false }: CommentOptions,
+  options: CommentOptions,
   job: CiJob | undefined,
   context: Context,
 ): Promise<(shown: Shown, signal: AbortSignal) => Promise<ShownBy>> {
+  const { pr, commentTitle = TITLE, commentToken, status: hasStatus = false } = options
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
@@ -80,15 +86,16 @@ export async function openComment(
       `Refused to send the token to ${host} over unencrypted http. Specify an https:// URL of the pull request.`,
     )
   context.learn([token])
-  const name = commentName ?? job?.name ?? ''
+  const name = commentNameOf(options, job)
   const run = runOf(job)
-  return async ({ results, review, report, rejection }, signal) => {
+  return async ({ review, report, rejection }, signal) => {
     const [{ writeComment }, { CommentForbidden, openForge }, approval] = await Promise.all([
       import('./write.ts'),
       import('./forge-client.ts'),
       import('./approval.ts'),
     ])
-    const digest = review && rejection !== undefined ? approval.digestOf(review) : undefined
+    const missing = missingShardsOf(review).join()
+    const digest = rejection === undefined ? undefined : approval.digestOf(review)
     const forge = openForge({ pullRequest, token, outgoing: fromEnvironment(context.env) })
     try {
       const pull = digest !== undefined || hasStatus ? await approval.readPull(forge, signal) : undefined
@@ -96,24 +103,28 @@ export async function openComment(
       const request = {
         name,
         run: job?.run ?? 0,
-        body: toBody({ title: commentTitle, run, report }, results, review),
+        body: toBody({ title: commentTitle, run, report }, review),
         toEnd(earlier: string): string {
+          // The box is about the images of all shards.
+          if (missing !== '') return approval.boxIn(earlier)
           if (digest === undefined) return ''
           isReviewed = pull?.isLabelled || approval.isTicked(earlier, digest)
           return approval.toBox(digest, isReviewed)
         },
-        isUpdate: review !== undefined && isAllTheSame(review),
+        isUpdate: isComparison(review) && isAllTheSame(review),
       }
       const written = await writeComment(forge, request, signal)
       context.note(OUTCOME_NOTES[written])
       if (hasStatus && pull) {
-        const fault = findFault(results, review)
+        const fault =
+          failuresOf(review) ?? (isComparison(review) ? undefined : 'The images could not be compared')
         const found = `${rejection ?? 'No differences'}${isReviewed ? ', reviewed' : ''}`
-        const description = fault ?? found
-        const status = {
-          isGreen: fault === undefined && (rejection === undefined || isReviewed),
+        const isGreen = fault === undefined && (rejection === undefined || isReviewed)
+        const state = isGreen ? 'success' : 'failure'
+        const status: CommitStatus = {
+          state: fault === undefined && missing !== '' ? 'pending' : state,
           name: [commentTitle, name].filter(Boolean).join(': '),
-          description,
+          description: fault ?? (missing || found),
           url: run.url,
         }
         // Another commit may have been pushed since this run began, whose images were not compared.
@@ -128,13 +139,6 @@ export async function openComment(
       forge.close()
     }
   }
-}
-
-/** Why it is not known whether there are differences. */
-function findFault(results: readonly Result[], review: Review | undefined): string | undefined {
-  const failed = results.filter(isFailure).length
-  if (failed > 0) return `${failed} of ${results.length} files failed`
-  return review === undefined ? 'The images could not be compared' : undefined
 }
 
 const FORK_NOTE =

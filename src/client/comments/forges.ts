@@ -13,7 +13,8 @@ export interface Comment {
 
 /** A status of a commit, next to its checks. */
 export interface CommitStatus {
-  readonly isGreen: boolean
+  /** `pending`: not all shards of the run are there. */
+  readonly state: 'success' | 'failure' | 'pending'
   /** Distinguishes it from those of other jobs. */
   readonly name: string
   readonly description: string
@@ -54,8 +55,8 @@ const ofPulls: Pick<ForgeApi, 'pull' | 'readPull' | 'status' | 'showStatus'> = {
     return { commit: textOf(membersOf(head)['sha']), labels: names }
   },
   status: ({ api, repo }, commit) => `${api}/repos/${repo}/statuses/${commit}`,
-  showStatus: ({ isGreen, name, description, url }) => ({
-    ...{ state: isGreen ? 'success' : 'failure', context: name, description },
+  showStatus: ({ state, name, description, url }) => ({
+    ...{ state, context: name, description },
     ...(url !== undefined && { target_url: url }),
   }),
 }
@@ -117,8 +118,8 @@ export const FORGE_APIS: Readonly<Record<ForgeKind, ForgeApi>> = {
       return { commit: textOf(sha), labels: Array.isArray(labels) ? labels.map(textOf) : [] }
     },
     status: ({ api, repo }, commit) => `${api}/projects/${encodeURIComponent(repo)}/statuses/${commit}`,
-    showStatus: ({ isGreen, name, description, url }) => ({
-      ...{ state: isGreen ? 'success' : 'failed', name, description },
+    showStatus: ({ state, name, description, url }) => ({
+      ...{ state: state === 'failure' ? 'failed' : state, name, description },
       ...(url !== undefined && { target_url: url }),
     }),
     change: 'PUT',

@@ -29,6 +29,8 @@ export interface CiJob {
   readonly isElsewhere?: boolean
   /** Distinguishes the comment of this job from those of other jobs. */
   readonly name: string
+  /** Distinguishes the parallel parts of the job. */
+  readonly part?: string | undefined
   /** A later run of the job has a higher number. */
   readonly run: number
   /** Undefined if the CI provider sets none. */
@@ -77,7 +79,8 @@ function gitlabJob(env: Env): CiJob {
     home: homeOf('gitlab', api),
     isFork: Boolean(source && target) && source !== target,
     pullRequest: api && repo && pull ? { forge: 'gitlab', api, repo, pull } : undefined,
-    name: env['CI_JOB_NAME'] ?? '',
+    name: (env['CI_JOB_NAME'] ?? '').replace(/ \d+\/\d+$/, ''),
+    part: env['CI_NODE_INDEX'],
     run: toNumber(env['CI_PIPELINE_IID']),
     token: env['GITLAB_TOKEN'],
     commit: env['CI_MERGE_REQUEST_SOURCE_BRANCH_SHA'] || env['CI_COMMIT_SHA'],
@@ -204,10 +207,10 @@ function buildkiteJob(env: Env): CiJob {
       env['BUILDKITE_PIPELINE_SLUG'],
       env['BUILDKITE_STEP_KEY'],
       env['BUILDKITE_LABEL'], // has the values of a matrix
-      env['BUILDKITE_PARALLEL_JOB'],
     ]
       .filter(Boolean)
       .join(' / '),
+    part: env['BUILDKITE_PARALLEL_JOB'],
     run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
     token: undefined,
     commit: env['BUILDKITE_COMMIT'],
@@ -220,13 +223,13 @@ function circleJob(env: Env): CiJob {
   const address = env['CIRCLE_PULL_REQUEST']
   const isElsewhere = Boolean(address) && !/^https:\/\/github\.com\//.test(address ?? '')
   const pullRequest = address && !isElsewhere ? readPullRequestUrl(address) : undefined
-  const node = toNumber(env['CIRCLE_NODE_TOTAL']) > 1 ? env['CIRCLE_NODE_INDEX'] : undefined
   return {
     home: pullRequest,
     isFork: Boolean(env['CIRCLE_PR_REPONAME']),
     pullRequest,
     isElsewhere,
-    name: [env['CIRCLE_JOB'], node].filter(Boolean).join(' / '),
+    name: env['CIRCLE_JOB'] ?? '',
+    part: toNumber(env['CIRCLE_NODE_TOTAL']) > 1 ? env['CIRCLE_NODE_INDEX'] : undefined,
     run: toNumber(env['CIRCLE_BUILD_NUM']),
     token: undefined,
     commit: env['CIRCLE_SHA1'],

@@ -1,16 +1,16 @@
-import { createHash } from 'node:crypto'
 import { basename, parse } from 'node:path'
-import { UploadError } from '../../errors.ts'
-import type { HeldFile } from '../../files/held.ts'
+import { messageOf, UploadError } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import type { Area, Dimensions } from '../../payload/dimensions.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { type Entry, entryOfBytes } from '../entries.ts'
-import { readAtMost } from '../read-at-most.ts'
+import type { FetchLink } from '../fetch-link.ts'
 import { isFailure, type Result } from '../result.ts'
+import type { SoughtFile } from '../uploads.ts'
+import { type EarlierImages, hashImages, type Image, readImage } from './images.ts'
 import type { Masks } from './masks.ts'
-import { type Located, type Paired, pair } from './pairs.ts'
+import { type Paired, pair } from './pairs.ts'
 import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, shownOf, sortRows } from './review.ts'
 
 export interface FoundDifference {
@@ -35,17 +35,6 @@ export type FindDifference = (
   options: { readonly drawnFrom: number; readonly masks?: readonly Area[] },
 ) => Promise<FoundDifference | undefined>
 
-export interface CompareOptions {
-  /** The present run. */
-  readonly run?: Run | undefined
-  readonly findDifference: FindDifference
-  /** Percentage of changed pixels up to which an image counts as the same. */
-  readonly threshold: number
-  /** Parts of images that are not compared. Default: none. */
-  readonly masks?: Masks | undefined
-  readonly makeSmall: MakeSmall
-}
-
 /**
  * Makes a smaller copy of an image for a comment, as WebP. It is passed in for the same reason.
  *
@@ -59,24 +48,24 @@ export type MakeSmall = (
   signal: AbortSignal,
 ) => Promise<Uint8Array | undefined>
 
-/** Maximum width and height of such a copy, pixels: about twice what is shown, for screens with small pixels. */
+export interface CompareOptions {
+  /** The present run. */
+  readonly run?: Run | undefined
+  readonly findDifference: FindDifference
+  /** Undefined if nothing can be uploaded: then nothing is drawn or made smaller. */
+  readonly makeSmall: MakeSmall | undefined
+  /** Percentage of changed pixels up to which an image counts as the same. */
+  readonly threshold: number
+  /** Parts of images that are not compared. Default: none. */
+  readonly masks?: Masks | undefined
+  readonly fetch: FetchLink
+  /** Makes new links of earlier images whose links may have expired. */
+  readonly find?: ((files: readonly SoughtFile[]) => Promise<readonly (string | undefined)[]>) | undefined
+  readonly note: Context['note']
+}
+
+/** Maximum width and height of a smaller copy, pixels: about twice what is shown, for screens with small pixels. */
 const SMALL = 760
-
-/** Earlier images: those of a folder or a list. */
-export interface EarlierImages {
-  /** What the user named. Undefined: there are none to compare with. */
-  readonly name?: string
-  /** The run that stored them. */
-  readonly run?: Run
-  readonly images: readonly EarlierImage[]
-}
-
-export interface EarlierImage extends Located {
-  /** A local file, which must be uploaded to be shown. */
-  readonly entry?: Entry
-  /** @returns undefined if it can't be read, or is larger than so many bytes */
-  read(mostBytes: number, signal: AbortSignal): Promise<Uint8Array | undefined>
-}
 
 /** Pairs that are read at the same time. Fewer are compared: see pictures/processes.ts. */
 const AT_ONCE = 4
@@ -84,50 +73,48 @@ const AT_ONCE = 4
 /** Larger files are compared by their bytes. Bytes. */
 const MOST_BYTES = 64 * 1024 * 1024
 
+/** After so many images that could not be read, the others are compared by their hashes. */
+const MOST_FAULTS = 10
+
 /** A comparison before anything is uploaded. */
 export interface Prepared {
-  /** What must be uploaded in addition: earlier images that have changed, and the images of the differences. */
+  /** What must be uploaded in addition: earlier images that have changed, the images of the differences, and smaller copies. */
   readonly entries: readonly Entry[]
   /**
    * @param results of the present images
-   * @param more results of `entries`
+   * @param more results of `entries`. Empty if nothing can be uploaded
    */
   conclude(results: readonly Result[], more: readonly Result[]): Review
 }
 
-/** Compares earlier images with the files to upload. It compares the local files, because a server may change images. */
+/** Compares earlier images with present ones: local files if there are some, because a server may change images, or else links. */
 export async function prepareReview(
   { name, images, run }: EarlierImages,
-  now: readonly Entry[],
+  present: readonly Image[],
   options: CompareOptions,
-  context: Pick<Context, 'note'>,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const hashed = await hashAll(now, signal)
-  const paired = pair(
-    images,
-    now.map((entry, index) => locate(entry, hashed[index])),
-  )
-  const readNow = (index = -1) => now[index] && readEntry(now[index], MOST_BYTES)
-  const read = ({ before = -1, after, expected }: Paired) =>
-    Promise.all([images[before]?.read(MOST_BYTES, signal) ?? readNow(expected), readNow(after)])
-  const changed = paired.filter(({ state, before }) => state === 'changed' && before !== undefined)
-  const differences = await findDifferences(changed, read, options, context, signal)
+  const now = await hashImages(present, signal)
+  const paired = pair(images, now)
+  const earlier = await renewLinks(images, paired, options)
+  const readOne = (image: Image | undefined) => image && readImage(image, MOST_BYTES, options.fetch, signal)
+  const read: Read = ({ before = -1, after = -1, expected = -1 }) =>
+    Promise.all([readOne(earlier[before] ?? now[expected]), readOne(now[after])])
+  const differences = await findDifferences(paired, read, options, signal)
   const plans = paired.map((one): Plan => {
-    const { before = -1, after = -1 } = one
     const found = differences.get(one)
     if (found && found.share * 100 <= options.threshold) return { ...one, state: 'same' }
-    const earlier = one.state === 'changed' ? images[before]?.entry : undefined
-    const image = toEntry(now[after], found?.image)
+    const former = one.state === 'changed' ? earlier[one.before ?? -1]?.entry : undefined
+    const image = found?.image && entryOfBytes(`difference-${parse(one.name).name}.png`, found.image)
     return {
       ...one,
       ...(found && { found }),
       // If object keys don't depend on the content, it would otherwise replace the new image of the same name.
-      ...(earlier && { earlier: { ...earlier, fileName: `before-${basename(earlier.path)}` } }),
+      ...(former && { earlier: { ...former, fileName: `before-${basename(former.path)}` } }),
       ...(image && { image }),
     }
   })
-  const smaller = await makeSmaller(plans, read, options.makeSmall, signal)
+  const smaller = await makeSmaller(plans, read, options, signal)
   const entries = (signal.aborted ? [] : plans).flatMap(plan =>
     [plan.earlier, plan.image, ...Object.values(smaller.get(plan) ?? {})].filter(one => one !== undefined),
   )
@@ -137,10 +124,10 @@ export async function prepareReview(
       const uploads = new Map(entries.map((entry, index) => [entry, more[index]]))
       const uploadOf = (entry: Entry | undefined) => entry && uploads.get(entry)
       const rows = plans.map((plan): ReviewRow => {
-        const { name, state, from, found, earlier, image, ...at } = plan
+        const { name, state, from, found, image, ...at } = plan
         const after = results[at.after ?? -1]
         if (after && isFailure(after)) return { name, state: 'failed', after }
-        const former = images[at.before ?? -1]?.result ?? results[at.expected ?? -1]
+        const former = earlier[at.before ?? -1]?.result ?? results[at.expected ?? -1]
         const drawn = uploadOf(image) ?? results[at.difference ?? -1]
         const isShown = state === 'changed' || state === 'gone'
         const small = smaller.get(plan)
@@ -148,12 +135,12 @@ export async function prepareReview(
           const url = uploadOf(small)?.url
           return { ...image, ...size, ...(url !== undefined && { small: url }) }
         }
-        const before = { ...former, name, ...uploadOf(earlier), ...hashOf(former) }
+        const before = { ...former, name, ...uploadOf(plan.earlier), ...hashOf(former) }
         return {
           ...{ name, state },
           ...(former && isShown && { before: show(before, found?.before, small?.before) }),
           ...(after && {
-            after: show({ ...after, ...hashOf(hashed[at.after ?? -1]) }, found?.after, small?.after),
+            after: show({ ...after, ...hashOf(now[at.after ?? -1]?.result) }, found?.after, small?.after),
           }),
           ...(drawn && { difference: show(drawn, undefined, small?.difference) }),
           ...(found && { share: found.share }),
@@ -176,21 +163,49 @@ interface Plan extends Paired {
   readonly image?: Entry
 }
 
-/** The smaller copies of one row. */
-interface Smaller {
-  readonly before?: Entry | undefined
-  readonly after?: Entry | undefined
-  readonly difference?: Entry | undefined
+/** Reads the earlier and the present image. @throws UploadError */
+type Read = (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>
+
+/** Signed links expire. Those of images that are shown are made again, if the server can do it; others stay as they are. */
+async function renewLinks(
+  images: readonly Image[],
+  paired: readonly Paired[],
+  { find, note }: CompareOptions,
+): Promise<readonly Image[]> {
+  const renewed = [...images]
+  const isSigned = ({ result: { url = '', sha256, size } }: Image) =>
+    sha256 !== undefined && size !== undefined && URL.canParse(url) && new URL(url).search !== ''
+  const shown = paired.flatMap(({ state, before = -1 }) => {
+    const image = ['changed', 'gone'].includes(state) ? images[before] : undefined
+    return image && isSigned(image) ? [{ image, before }] : []
+  })
+  for (let at = 0; find && at < shown.length; at += ASKED_AT_ONCE) {
+    const some = shown.slice(at, at + ASKED_AT_ONCE)
+    const sought = some.map(({ image: { result } }) => ({
+      name: basename(result.name),
+      ...hashOf(result),
+      size: result.size ?? 0,
+    }))
+    const links = await find(sought).catch((error: Error) => void note(oneLine(error.message)))
+    for (const [index, { image, before }] of some.entries()) {
+      const url = links?.[index]
+      if (url !== undefined) renewed[before] = { ...image, result: { ...image.result, url } }
+    }
+  }
+  return renewed
 }
+
+/** Links that are asked for in one request. */
+const ASKED_AT_ONCE = 500
 
 /** Makes smaller copies of the images that a comment shows. If that fails, it shows the images themselves. */
 async function makeSmaller(
   plans: readonly Plan[],
-  read: (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>,
-  makeSmall: MakeSmall,
+  read: Read,
+  { makeSmall }: CompareOptions,
   signal: AbortSignal,
-): Promise<ReadonlyMap<Plan, Smaller>> {
-  const smaller = new Map<Plan, Smaller>()
+): Promise<ReadonlyMap<Plan, Partial<Record<'before' | 'after' | 'difference', Entry>>>> {
+  const smaller = new Map<Plan, Partial<Record<'before' | 'after' | 'difference', Entry>>>()
   const shareOf = ({ found }: Plan) => found?.share ?? 1
   const inState = (wanted: State) => plans.filter(({ state }) => state === wanted)
   const changed = inState('changed').sort((a, b) => shareOf(b) - shareOf(a))
@@ -198,21 +213,18 @@ async function makeSmaller(
     found !== undefined &&
     [found.before, found.after].every(({ width, height }) => Math.max(width, height) <= SMALL)
   const shown = [...shownOf(changed), ...inState('new').slice(0, MOST_SHOWN)]
-  let isOff = false
+  let isOff = makeSmall === undefined
   await mapConcurrently(shown, AT_ONCE, async plan => {
-    const make = async (bytes: Uint8Array | undefined, what: string): Promise<Entry | undefined> => {
-      const small = bytes && (await makeSmall(bytes, SMALL, signal))
-      if (small === undefined) return undefined
-      return entryOfBytes(`small-${what}-${parse(plan.name).name}.webp`, small)
-    }
     try {
       if (isOff || signal.aborted || isSmall(plan)) return
       const [before, after] = await read(plan)
-      smaller.set(plan, {
-        before: await make(before, 'before'),
-        after: await make(after, 'after'),
-        difference: await make(plan.found?.image, 'difference'),
-      })
+      const copies: Partial<Record<'before' | 'after' | 'difference', Entry>> = {}
+      for (const [part, bytes] of Object.entries({ before, after, difference: plan.found?.image })) {
+        const small = bytes && (await makeSmall?.(bytes, SMALL, signal))
+        const name = `small-${part}-${parse(plan.name).name}.webp`
+        if (small) copies[part as keyof typeof copies] = entryOfBytes(name, small)
+      }
+      smaller.set(plan, copies)
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof UploadError)) throw error
@@ -224,20 +236,20 @@ async function makeSmaller(
 
 /** The differences of pairs of images. Pairs without one are compared by their bytes. */
 async function findDifferences(
-  pairs: readonly Paired[],
-  read: (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>,
-  { findDifference, threshold, masks }: CompareOptions,
-  { note }: Pick<Context, 'note'>,
+  paired: readonly Paired[],
+  read: Read,
+  { findDifference, makeSmall, threshold, masks, note }: CompareOptions,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<Paired, FoundDifference>> {
   const differences = new Map<Paired, FoundDifference>()
   const faults: string[] = []
   let isOff = false
+  const pairs = paired.filter(({ state, before }) => state === 'changed' && before !== undefined)
   await mapConcurrently(pairs, AT_ONCE, async one => {
-    if (isOff || signal.aborted) return
+    if (isOff || signal.aborted || faults.length >= MOST_FAULTS) return
     const images = await read(one).catch((error: unknown) => {
-      if (!(error instanceof UploadError)) throw error
-      faults.push(error.message)
+      if (!(error instanceof UploadError) && !signal.aborted) throw error
+      faults.push(messageOf(error))
       return []
     })
     const [before, after] = images
@@ -246,7 +258,7 @@ async function findDifferences(
       const drawn = [...differences.values()].filter(({ image }) => image !== undefined)
       const least = drawn.length < MOST_SHOWN ? 0 : Math.min(...drawn.map(({ share }) => share))
       const difference = await findDifference(before, after, signal, {
-        drawnFrom: Math.max(least, threshold / 100),
+        drawnFrom: makeSmall ? Math.max(least, threshold / 100) : Infinity,
         masks: masks?.(one.name) ?? [],
       })
       if (difference === undefined) return
@@ -259,12 +271,8 @@ async function findDifferences(
       note(oneLine(`${error.message} The bytes of images are compared, not their pixels.`))
     }
   })
-  if (faults.length > 0)
-    note(
-      oneLine(
-        `${faults.length} earlier images count as changed, because they could not be fetched: ${faults[0]}`,
-      ),
-    )
+  if (faults.length > 0 && !signal.aborted)
+    note(oneLine(`${faults.length} images count as changed, because they could not be fetched: ${faults[0]}`))
   return differences
 }
 
@@ -278,48 +286,4 @@ function dropImage(differences: Map<Paired, FoundDifference>): void {
   differences.set(one, difference)
 }
 
-export const locate = ({ name, inside }: Entry, result: Result = { name }): Located => ({ result, inside })
-
-/** The bytes of a local file. @returns undefined if it can't be read, or is larger than that */
-export async function readEntry({ open, bytes }: Entry, mostBytes: number): Promise<Uint8Array | undefined> {
-  if (bytes !== undefined) return bytes.length > mostBytes ? undefined : bytes
-  const file = await open?.().catch(() => undefined)
-  if (file === undefined) return undefined
-  try {
-    return await readAtMost(file.handle.createReadStream({ autoClose: false }), mostBytes)
-  } finally {
-    await file.close()
-  }
-}
-
-function toEntry(entry: Entry | undefined, bytes: Uint8Array | undefined): Entry | undefined {
-  if (entry === undefined || bytes === undefined) return undefined
-  return entryOfBytes(`difference-${parse(entry.path).name}.png`, bytes)
-}
-
 const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {} : { sha256: result.sha256 })
-
-/** Hashes files one at a time, because parallel reads are not faster on most disks. None after the signal. */
-export async function hashAll(entries: readonly Entry[], signal: AbortSignal): Promise<Result[]> {
-  const results: Result[] = []
-  for (const { name, open, fault } of entries) {
-    const isOut = fault !== undefined || signal.aborted
-    const file = isOut ? undefined : await open?.().catch(() => undefined)
-    const sha256 = file && (await hashFile(file, signal))
-    results.push({ name, ...(sha256 !== undefined && { sha256 }) })
-  }
-  return results
-}
-
-async function hashFile(file: HeldFile, signal: AbortSignal): Promise<string | undefined> {
-  const hash = createHash('sha256')
-  try {
-    for await (const chunk of file.handle.createReadStream({ autoClose: false })) {
-      if (signal.aborted) return undefined
-      hash.update(chunk)
-    }
-    return hash.digest('hex')
-  } finally {
-    await file.close()
-  }
-}

@@ -6,24 +6,24 @@ import { REVIEW_SUFFIX } from '../../payload/file-name.ts'
 import { oneLine, toJsonLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { type Entry, entryOfBytes, findEntries, isMissing, NO_FILES } from '../entries.ts'
-import { createFetch, type FetchLink } from '../fetch-link.ts'
-import { isFailure, type Result } from '../result.ts'
 import type { Uploads } from '../uploads.ts'
-import { type EarlierImages, hashAll, locate, readEntry } from './compare.ts'
 import { isWebAddress } from './format.ts'
-import { type ImageList, MOST_LIST_BYTES, parseImages, readImages } from './read-results.ts'
-import type { Review, Run } from './review.ts'
+import { type EarlierImages, hashImages, imagesOf } from './images.ts'
+import { parseImages, readImages } from './read-results.ts'
+import { failuresOf, type Review, type Run } from './review.ts'
+
+/** Fetches a list, whose host may have a private IP address. @returns undefined if there is none. @throws UploadError */
+export type FetchList = (link: string, signal: AbortSignal) => Promise<Uint8Array | undefined>
 
 /**
  * Finds the images of a folder, or of a list, which is a file or a URL. Without it, there are none, as in the first run of a job.
  *
- * @param hosts that may have private IP addresses
  * @throws Error
  */
 export async function findEarlier(
   name: string,
-  hosts: readonly string[],
-  context: Pick<Context, 'cwd' | 'platform' | 'env' | 'stdin' | 'note'>,
+  fetch: FetchList,
+  context: Pick<Context, 'cwd' | 'platform' | 'stdin' | 'note'>,
   signal: AbortSignal,
 ): Promise<EarlierImages> {
   const shown = showName(name)
@@ -33,27 +33,20 @@ export async function findEarlier(
     return { name: shown, images: [] }
   }
   if (isWebAddress(name)) {
-    const fetch = createFetch(context, [...hosts, new URL(name).host])
-    const bytes = await fetch(name, MOST_LIST_BYTES, signal).catch(error => {
+    const bytes = await fetch(name, signal).catch(error => {
       throw fail(messageOf(error))
     })
     if (bytes === undefined) return none('the file does not exist')
-    return toEarlier(shown, parseImages(decodeText(bytes), oneLine(shown)), fetch)
+    return { name: shown, host: new URL(name).host, ...parseImages(decodeText(bytes), oneLine(shown)) }
   }
   const status = await stat(resolve(context.cwd, name)).catch(() => undefined)
-  if (status?.isFile()) return toEarlier(name, await readImages(name, context), createFetch(context, hosts))
+  if (status?.isFile()) return { name, ...(await readImages(name, context)) }
   const found = await findEntries([name], {}, context)
   const [fault] = found.flatMap(one => one.fault ?? [])
   const isEmpty = isMissing(fault) || Object.values(NO_FILES).includes(fault ?? '')
   if (fault !== undefined && found.length === 1 && isEmpty) return none(fault)
   if (fault !== undefined) throw fail(fault)
-  const hashed = await hashAll(found, signal)
-  const images = found.map((entry, index) => ({
-    ...locate(entry, hashed[index]),
-    entry,
-    read: (mostBytes: number) => readEntry(entry, mostBytes),
-  }))
-  return { name, images }
+  return { name, images: await hashImages(imagesOf(found), signal) }
 }
 
 /** The report may be public, and a URL may contain a password or a signature. */
@@ -63,44 +56,30 @@ function showName(name: string): string {
   return origin + pathname
 }
 
-/** The images of a list. Only those that have changed are fetched. */
-function toEarlier(name: string, { images, run }: ImageList, fetch: FetchLink): EarlierImages {
-  return {
-    name,
-    ...(run && { run }),
-    images: images.map(image => ({
-      ...image,
-      read: async (mostBytes, signal) =>
-        image.result.url === undefined ? undefined : fetch(image.result.url, mostBytes, signal),
-    })),
-  }
-}
-
 /** Name of the file of a baseline. */
 const fileOf = (baseline: string) => `${baseline}${REVIEW_SUFFIX}`
 
 /** Finds the images that `--baseline` has stored at the destination. @throws Error if the destination can't be asked */
 export async function findBaseline(
   name: string,
-  uploads: Pick<Uploads, 'findReview'>,
-  hosts: readonly string[],
-  context: Pick<Context, 'env' | 'note'>,
+  uploads: Pick<Uploads, 'find'>,
+  fetch: FetchList,
+  note: Context['note'],
   signal: AbortSignal,
 ): Promise<EarlierImages> {
   const none = (reason: string): EarlierImages => {
-    context.note(`${reason} All images count as new.`)
+    note(`${reason} All images count as new.`)
     return { name, images: [] }
   }
-  const link = await uploads.findReview(fileOf(name), signal).catch(error => {
+  const [link] = await uploads.find([{ name: fileOf(name) }], signal).catch(error => {
     throw new Error(`Could not look for the baseline "${name}": ${messageOf(error).replace(/\.$/, '')}.`)
   })
   if (link === undefined) return none(`There is no baseline "${name}" at this destination yet.`)
-  const fetch = createFetch(context, [...hosts, new URL(link).host])
-  const bytes = await fetch(link, MOST_LIST_BYTES, signal).catch(error => {
+  const bytes = await fetch(link, signal).catch(error => {
     throw new Error(`Could not fetch the baseline "${name}": ${messageOf(error).replace(/\.$/, '')}.`)
   })
   try {
-    if (bytes) return toEarlier(name, parseImages(decodeText(bytes), ''), fetch)
+    if (bytes) return { name, host: new URL(link).host, ...parseImages(decodeText(bytes), '') }
   } catch {
     // Only the next run of the default branch can fix it.
   }
@@ -116,16 +95,15 @@ export async function findBaseline(
 export function toBaseline(
   name: string,
   review: Review,
-  results: readonly Result[],
   isForced: boolean,
-  { note }: Pick<Context, 'note'>,
+  note: Context['note'],
 ): Entry | undefined {
-  const failed = results.filter(isFailure).length
-  const stays = (reason: string) => note(`The baseline "${name}" stays as it is: ${reason}.`)
-  if (failed > 0) return void stays(`${failed} of ${results.length} files failed`)
-  if (!isForced && isOlder(review.run, review.baseline))
-    return void stays('a later run has already stored it')
-  return entryOfBytes(fileOf(name), Buffer.from(toJsonLine(review)))
+  const failure = failuresOf(review)
+  const isLate = !isForced && isOlder(review.run, review.baseline)
+  const reason = failure ?? (isLate ? 'a later run has already stored it' : undefined)
+  if (reason === undefined) return entryOfBytes(fileOf(name), Buffer.from(toJsonLine(review)))
+  note(`The baseline "${name}" stays as it is: ${reason}.`)
+  return undefined
 }
 
 const isOlder = (run: Run | undefined, other: Run | undefined) => (run?.id ?? Infinity) < (other?.id ?? 0)

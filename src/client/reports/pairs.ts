@@ -1,12 +1,6 @@
 import { isFailure, type Result } from '../result.ts'
-import { type Review, type ReviewRow, type State, sortRows } from './review.ts'
-
-/** An image, and the path by which it is paired. */
-export interface Located {
-  readonly result: Result
-  /** Path below the folder of the images. Undefined if that folder is not known: then it ends the name. */
-  readonly inside?: string | undefined
-}
+import type { Image } from './images.ts'
+import type { State } from './review.ts'
 
 /** Two images of the same path, or one of them, by their positions in the lists. */
 export interface Paired {
@@ -28,7 +22,7 @@ export interface Paired {
  *
  * @returns the present images, in order, then those that are gone
  */
-export function pair(before: readonly Located[], after: readonly Located[]): Paired[] {
+export function pair(before: readonly Image[], after: readonly Image[]): Paired[] {
   const root = rootOf(before, after)
   const paths = before.map(one => pathBelow(root, one))
   const byPath = new Map(paths.map((path, index) => [path, index]))
@@ -75,33 +69,15 @@ export function pair(before: readonly Located[], after: readonly Located[]): Pai
   return [...present, ...gone]
 }
 
-/** Compares the results of two uploads by their hashes. @param name of the earlier ones */
-export function reviewResults(name: string, before: readonly Result[], after: readonly Result[]): Review {
-  const locate = (results: readonly Result[]) => results.map(result => ({ result }))
-  const rows = pair(locate(before), locate(after)).map(({ name, state, from, ...at }): ReviewRow => {
-    const former = before[at.before ?? -1] ?? after[at.expected ?? -1]
-    const [present, difference] = [after[at.after ?? -1], after[at.difference ?? -1]]
-    return {
-      ...{ name, state },
-      ...(former && (state === 'changed' || state === 'gone') && { before: former }),
-      ...(present && { after: present }),
-      ...(difference && { difference }),
-      ...(from !== undefined && { from }),
-    }
-  })
-  return { rows: sortRows(rows), baseline: { name } }
-}
-
 /** The end of the name of a screenshot that is not the expected one, as Playwright writes it. */
 const ACTUAL = /-actual(\.\w+)$/
 
 /** Whether Playwright wrote one of these files next to the expected one. */
-export const hasTriples = (entries: readonly { readonly name: string }[]) =>
-  findTriples(entries.map(({ name }) => ({ result: { name } }))).size > 0
+export const hasTriples = (images: readonly Image[]) => findTriples(images).size > 0
 
 /** What Playwright expected, and the difference, by the position of what it got instead. */
 function findTriples(
-  images: readonly Located[],
+  images: readonly Image[],
 ): ReadonlyMap<number, { expected: number; difference?: number }> {
   const byName = new Map(images.map(({ result, inside }, index) => [inside ?? result.name, index]))
   const found = new Map<number, { expected: number; difference?: number }>()
@@ -120,14 +96,14 @@ const MOST_FOLDERS = 20
 const segmentsOf = (path: string) => path.split(/[\\/]/)
 
 /** The paths below a folder that an image may have: if the folder is not known, each end of its name. */
-function pathsOf({ result, inside }: Located): string[] {
+function pathsOf({ result, inside }: Image): string[] {
   if (inside !== undefined) return [segmentsOf(inside).join('/')]
   const names = segmentsOf(result.name)
   return names.slice(-MOST_FOLDERS).map((_, index, some) => some.slice(index).join('/'))
 }
 
 /** The folder of the earlier images, if they do not tell: the one below which most of them have the path of a present one. */
-function rootOf(before: readonly Located[], after: readonly Located[]): string {
+function rootOf(before: readonly Image[], after: readonly Image[]): string {
   const known = new Set(after.flatMap(pathsOf))
   const votes = new Map<string, number>()
   for (const one of before) {
@@ -140,7 +116,7 @@ function rootOf(before: readonly Located[], after: readonly Located[]): string {
   return best?.[0] ?? ''
 }
 
-function pathBelow(root: string, { result, inside }: Located): string {
+function pathBelow(root: string, { result, inside }: Image): string {
   const path = segmentsOf(inside ?? result.name).join('/')
   return inside === undefined && path.startsWith(root) ? path.slice(root.length) : path
 }

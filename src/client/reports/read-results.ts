@@ -6,8 +6,8 @@ import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import { readAtMost, readFileAtMost } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
-import type { Located } from './pairs.ts'
-import type { Run } from './review.ts'
+import type { Image } from './images.ts'
+import { type Review, type ReviewRow, type Run, STATES } from './review.ts'
 
 /** Maximum size of a list, bytes. */
 export const MOST_LIST_BYTES = 64 * 1024 * 1024
@@ -18,17 +18,15 @@ const cut = (text: string) => text.slice(0, MOST_CHARACTERS)
 
 /** Images of an earlier upload, and the run that uploaded them. */
 export interface ImageList {
-  readonly images: readonly Located[]
+  readonly images: readonly Image[]
   readonly run?: Run
 }
 
-/** Reads the output of `upload --format json` or `ndjson`. @param name of the file, or `-` for standard input */
-export async function readResults(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<Result[]> {
-  const { images } = await readImages(name, context)
-  return images.map(({ result }) => result)
-}
-
-/** The same, or what `upload --baseline` has stored. */
+/**
+ * Reads the output of `upload --format json` or `ndjson`, or what `upload --baseline` has stored.
+ *
+ * @param name of the file, or `-` for standard input
+ */
 export async function readImages(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<ImageList> {
   const isFile = name !== '-'
   const read = isFile
@@ -51,19 +49,46 @@ export function parseImages(text: string, shown: string): ImageList {
       : text.split('\n').flatMap(line => (line.trim() === '' ? [] : [JSON.parse(line)]))
     if (Array.isArray(value) && text.trim() !== '')
       return { images: value.map(one => ({ result: toResult(one) })) }
-    const { rows, run, ...result } = membersOf(value)
-    if (!Array.isArray(rows)) return { images: [{ result: toResult(result) }] }
-    return { images: rows.flatMap(toLocated), run: toRun(run) }
+    if (!Array.isArray(membersOf(value)['rows'])) return { images: [{ result: toResult(value) }] }
+    const { rows, run } = toReview(value)
+    const images = rows.flatMap(({ name, state, after }) =>
+      state === 'failed' || after === undefined ? [] : [{ result: after, inside: name }],
+    )
+    return { images, ...(run && { run }) }
   } catch {
     throw new Error(`${shown} is not output of "upload-server upload --format json".`)
   }
 }
 
-/** The present image of a row of a review. */
-function toLocated(row: unknown): Located[] {
-  const { name, state, after } = membersOf(row)
-  if (typeof name !== 'string') throw new Error('no row')
-  return state === 'failed' || !isObject(after) ? [] : [{ result: toResult(after), inside: cut(name) }]
+/** Reads a review that was stored as JSON. @throws Error if it is none */
+export function parseReview(bytes: Uint8Array): Review {
+  return toReview(JSON.parse(decodeText(bytes)))
+}
+
+function toReview(value: unknown): Review {
+  const { rows, run, baseline } = membersOf(value)
+  if (!Array.isArray(rows)) throw new Error('no review')
+  const { name } = membersOf(baseline)
+  return {
+    rows: rows.map(toRow),
+    run: toRun(run),
+    ...(typeof name === 'string' && { baseline: { name: cut(name), ...toRun(baseline) } }),
+  }
+}
+
+function toRow(value: unknown): ReviewRow {
+  const { name, state: word, share, from, ...more } = membersOf(value)
+  const state = STATES.find(one => one === word)
+  if (typeof name !== 'string' || state === undefined) throw new Error('no row')
+  const images = (['before', 'after', 'difference'] as const).flatMap(part =>
+    isObject(more[part]) ? [[part, toResult(more[part])] as const] : [],
+  )
+  return {
+    ...{ name: cut(name), state },
+    ...Object.fromEntries(images),
+    ...(typeof share === 'number' && share >= 0 && share <= 1 && { share }),
+    ...(typeof from === 'string' && { from: cut(from) }),
+  }
 }
 
 export function toRun(value: unknown): Run {
@@ -77,7 +102,7 @@ export function toRun(value: unknown): Run {
 
 /** Validates a result, because the file may come from others. */
 function toResult(value: unknown): Result {
-  const { name, url, error, ...more } = membersOf(value)
+  const { name, url, small, error, ...more } = membersOf(value)
   if (typeof name !== 'string' || (url !== undefined && !isLink(url))) throw new Error('no result')
   const facts = ['size', 'width', 'height'].flatMap(key =>
     Number.isSafeInteger(more[key]) ? [[key, more[key]] as const] : [],
@@ -88,6 +113,7 @@ function toResult(value: unknown): Result {
   return {
     name: cut(name),
     ...(url !== undefined && { url }),
+    ...(isLink(small) && { small }),
     ...(error !== undefined && { error: cut(String(error)) }),
     ...Object.fromEntries([...facts, ...words]),
   }

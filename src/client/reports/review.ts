@@ -51,6 +51,8 @@ export interface Review {
   readonly baseline?: Run & { readonly name: string }
   /** The run that uploaded the present images. */
   readonly run?: Run
+  /** How many of the shards of the run it has. Missing if the run has none. */
+  readonly shards?: { readonly found: number; readonly of: number }
 }
 
 /** Sorts rows: by state, and changed ones by how much. Those whose pixels could not be compared count as the most changed. */
@@ -60,7 +62,7 @@ export function sortRows(rows: readonly ReviewRow[]): ReviewRow[] {
   return [...rows].sort((a, b) => orderOf(a) - orderOf(b))
 }
 
-/** Images that are not compared. */
+/** Images that are not compared: see `isComparison`. */
 export function toReview(results: readonly Result[], run: Run): Review {
   const rows = results.map(
     (after): ReviewRow => ({ name: after.name, state: isFailure(after) ? 'failed' : 'new', after }),
@@ -82,7 +84,24 @@ export function totalsOf(review: Review): string {
   const totals = STATES.flatMap(state =>
     counts[state] > 0 ? [`${counts[state]} ${STATE_LABELS[state].toLowerCase()}`] : [],
   )
-  return totals.join(' · ') || 'nothing to compare'
+  return [totals.join(' · ') || 'nothing to compare', ...missingShardsOf(review)].join(' · ')
+}
+
+/** Such as "2 of 4 shards", until all shards of the run are there. */
+export function missingShardsOf({ shards }: Review): string[] {
+  return shards && shards.found < shards.of ? [`${shards.found} of ${shards.of} shards`] : []
+}
+
+/** Whether images were compared with others. Otherwise all of them are shown, and none of them as new. */
+export function isComparison({ rows, baseline }: Review): boolean {
+  return baseline !== undefined || rows.length === 0 || rows.some(({ state }) => state === 'changed')
+}
+
+/** Such as "1 of 5 files failed". Undefined if none has failed. */
+export function failuresOf({ rows }: Review): string | undefined {
+  const failed = rows.filter(({ state }) => state === 'failed').length
+  const files = rows.filter(({ after }) => after !== undefined).length
+  return failed > 0 ? `${failed} of ${files} files failed` : undefined
 }
 
 /** Whether there is nothing to review. */

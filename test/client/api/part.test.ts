@@ -19,6 +19,7 @@ import type { Context } from '../../../src/client/context.ts'
 import { findEntries } from '../../../src/client/entries.ts'
 import { prepareReview } from '../../../src/client/reports/compare.ts'
 import { findEarlier } from '../../../src/client/reports/earlier.ts'
+import { imagesOf } from '../../../src/client/reports/images.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 const never = new AbortController().signal
@@ -83,10 +84,10 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
   const nothing = async () => undefined
-  const options = { findDifference: nothing, makeSmall: nothing, threshold: 0 }
+  const options = { findDifference: nothing, makeSmall: nothing, threshold: 0, fetch: nothing, note() {} }
   const context = { cwd, platform: 'linux', env: {}, stdin: Readable.from([]), note() {} } as const
-  const earlier = await findEarlier('.', [], context, stopped.signal)
-  const found = await prepareReview(earlier, [entry!], options, context, stopped.signal)
+  const earlier = await findEarlier('.', nothing, context, stopped.signal)
+  const found = await prepareReview(earlier, imagesOf([entry!]), options, stopped.signal)
   expect(found.entries).toEqual([])
 })
 

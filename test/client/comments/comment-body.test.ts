@@ -26,7 +26,7 @@ const COMMIT = '0123456789012345678901234567890123456789'
 const frame = { title: 'T', run: { commit: COMMIT, url: 'https://ci.example.com/runs/7' } }
 
 const bodyOf = (rows: readonly ReviewRow[], more: object = {}) =>
-  toBody({ ...frame, ...more }, [], { rows: sortRows(rows), baseline: { name: 'main', commit: COMMIT } })
+  toBody({ ...frame, ...more }, { rows: sortRows(rows), baseline: { name: 'main', commit: COMMIT } })
 
 it('begins with the totals, the commits and the run, then the most changed images, then those of other kinds', () => {
   const body = bodyOf([

@@ -1,11 +1,15 @@
 import { expect, it } from 'vitest'
-import { type Located, type Paired, pair, reviewResults } from '../../../src/client/reports/pairs.ts'
+import { prepareReview } from '../../../src/client/reports/compare.ts'
+import type { Image } from '../../../src/client/reports/images.ts'
+import { type Paired, pair } from '../../../src/client/reports/pairs.ts'
 import { countsOf, totalsOf } from '../../../src/client/reports/review.ts'
 
-const at = (inside: string, sha256 = inside): Located => ({
+const at = (inside: string, sha256 = inside): Image => ({
   result: { name: `some/folder/${inside}`, sha256, url: `https://img.example.com/${sha256}` },
   inside,
 })
+
+const never = new AbortController().signal
 
 const show = ({ name, state, from, ...more }: Paired) =>
   [from, name, state, more.expected, more.difference].filter(one => one !== undefined).join(' ')
@@ -44,15 +48,19 @@ it('shows what Playwright expected, what it got and the difference as one image'
   ])
 })
 
-it('compares the results of uploads: an image that failed is not gone', () => {
-  const before = ['a', 'b', 'c', 'd'].map(name => at(`${name}.png`).result)
+it('compares the results of uploads: an image that failed is not gone', async () => {
+  const images = ['a', 'b', 'c', 'd'].map(name => ({ result: at(`${name}.png`).result }))
   const after = [
     { name: 'now/a.png', error: 'too large' },
     { name: 'now/b.png', sha256: 'other' },
     { name: 'now/c.png', sha256: 'c.png' },
     { name: 'now/e.png', url: 'https://img.example.com/e' },
   ]
-  const review = reviewResults('main.json', before, after)
+  const nothing = async () => undefined
+  const options = { findDifference: nothing, makeSmall: undefined, threshold: 0, fetch: nothing, note() {} }
+  const present = after.map(result => ({ result }))
+  const prepared = await prepareReview({ name: 'main.json', images }, present, options, never)
+  const review = prepared.conclude(after, [])
   expect(review.rows.map(({ name, state }) => `${name} ${state}`)).toEqual([
     'b.png changed',
     'now/e.png new',

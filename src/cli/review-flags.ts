@@ -1,5 +1,5 @@
 import type { Flag, Flags, Value } from './define.ts'
-import { file } from './flags.ts'
+import { file, text } from './flags.ts'
 
 const percentage = {
   shown: 'percent',
@@ -9,11 +9,6 @@ const percentage = {
     return share
   },
 } as const satisfies Value
-
-export const threshold = {
-  about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
-  value: percentage,
-} as const satisfies Flag
 
 const DIFFERENCES = ['changed', 'new', 'gone', 'renamed'] as const
 
@@ -42,8 +37,8 @@ const needsEarlier =
   ({ compare, baseline }) =>
     compare === undefined && baseline === undefined ? `${flag} requires --compare or --baseline.` : undefined
 
-/** The flags of every command that compares images with earlier ones. */
-export const compareFlags = {
+/** The flags of every command that compares images with earlier ones, and shows them in a comment. */
+export const reviewFlags = {
   compare: {
     about:
       'compare the images with earlier ones: a folder, or a list of "upload --format json" in a file or at a URL',
@@ -64,7 +59,8 @@ export const compareFlags = {
     isForAllFiles: true,
   },
   threshold: {
-    ...threshold,
+    about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
+    value: percentage,
     findFault: needsEarlier('--threshold'),
     isForAllFiles: true,
   },
@@ -88,4 +84,36 @@ export const compareFlags = {
     isRepeatable: true,
     isForAllFiles: true,
   },
+  status: {
+    about: 'set a commit status for the differences that --fail-on names, instead of exit code 1',
+    needs: 'failOn',
+    isForAllFiles: true,
+  },
+  pr: {
+    about: 'URL of the pull request (default: the one of the CI job)',
+    value: text('url'),
+    isForAllFiles: true,
+  },
+  commentName: {
+    about:
+      'name that identifies the comment, so that each job updates its own (default: the name of the CI job)',
+    value: text('name'),
+    isForAllFiles: true,
+  },
+  commentTitle: {
+    about: 'heading of the comment (default: Pictures)',
+    value: text('title'),
+    isForAllFiles: true,
+  },
+  commentToken: {
+    about: 'API token of the Git host (default: the token of the CI job)',
+    value: text('token'),
+    env: 'UPLOAD_COMMENT_TOKEN',
+    isSecret: true,
+    isForAllFiles: true,
+  },
 } as const satisfies Flags
+
+/** Whether the options say where files are stored. */
+export const hasStorage = (options: Readonly<Record<string, unknown>>) =>
+  ['server', 'destination', 'picbed', 'config'].some(name => options[name] !== undefined)
