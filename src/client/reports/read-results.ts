@@ -60,7 +60,7 @@ export function parseImages(text: string, shown: string): ImageList {
   }
 }
 
-/** Reads a review that was stored as JSON. @throws Error if it is none */
+/** Reads a review that was stored as JSON. @throws Error if it is something else */
 export function parseReview(bytes: Uint8Array): Review {
   return toReview(JSON.parse(decodeText(bytes)))
 }

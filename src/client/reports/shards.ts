@@ -16,7 +16,7 @@ export interface Shard {
 
 /**
  * Stores the review of one shard at the destination, and publishes those of all shards that are there. Afterwards it looks again:
- * another shard may have stored its own in the meantime, and written the comment before. So whoever writes last has seen all.
+ * another shard may have stored its own in the meantime, and written the comment before. So the last one that writes has seen all.
  *
  * @param run identifies the run and its comment
  * @throws Error if the reviews can't be stored or found
