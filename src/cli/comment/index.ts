@@ -43,9 +43,9 @@ export const comment = defineCommand({
     0: 'the comment was written',
     1: 'it was not, or --fail-on found a difference',
     2: 'wrong usage',
+    130: 'interrupted (Ctrl-C)',
   },
   notes: `Supports GitHub, GitLab, Gitea and Forgejo. Parallel jobs write separate comments. If the job does not belong to a pull
 request, no comment is written and the exit code is 0.`,
-  exitCodes: { 0: 'success', 1: 'failure', 130: 'interrupted (Ctrl-C)' },
   load: () => import('./run.ts'),
 })
