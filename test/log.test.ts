@@ -117,33 +117,6 @@ describe('one line for each request', () => {
     })
   })
 
-  it('names the key that was used', async () => {
-    const config = { server: { key: KEY }, auth: { keys: [{ name: 'ci', key: 'k3y-0f-the-ci' }] } }
-    const app = await startApp({ config })
-    for (const [name, key] of [
-      ['server', KEY],
-      ['ci', 'k3y-0f-the-ci'],
-    ] as const) {
-      const fields = { ...STRANGER, 'X-Request-Id': name, 'X-Upload-Key': key }
-      await ask(app.url, 'POST', '/upload', { headers: fields, body: '{"list":["data:,hello"]}' })
-      expect(line(app, name)).toMatchObject({ caller: name, admittedBy: 'key', inputs: 1, bytes: 5 })
-    }
-  })
-
-  it.for<[string, number, string, Record<string, unknown>]>([
-    ['no JSON', 400, '/upload', { err: { code: 'invalid_request' } }],
-    ['{"list":["/nowhere.png"]}', 422, '/upload', { code: 'source_failed', inputs: 1, stored: 0, bytes: 0 }],
-    ['{}', 400, '/upload?picbed=nowhere', { caller: 'loopback', err: { code: 'unknown_destination' } }],
-    ['{}', 404, '/nowhere', { err: { code: 'not_found' } }],
-  ])('says why it failed: %s %i %s', async ([body, status, target, fields]) => {
-    const app = await startApp()
-    expect(await ask(app.url, 'POST', target, { headers, body })).toMatchObject({ status })
-    const entry = line(app, 'this-one')
-    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'Request failed', ...fields })
-    // What is expected has no stack of ours.
-    expect(JSON.stringify(entry)).not.toMatch(/\bat .*\.[jt]s:\d+/)
-  })
-
   it('with compat.alwaysOk a failure is no less a failure', async () => {
     const app = await startApp({ config: { compat: { alwaysOk: true } } })
     const body = '{"list":["/nowhere.png"]}'
@@ -302,11 +275,10 @@ it.each<[traceparent: string, isLogged: boolean]>([
   [`00-${'0'.repeat(5000)}`, false],
   ['my secret', false],
 ])('the trace context %s of a request is in its line if it is valid', async (traceparent, isLogged) => {
-  const app = await startApp()
-  await ask(app.url, 'GET', '/files/Default/none', { headers: { traceparent } })
-  await expect.poll(() => app.log.some(line => 'req' in line)).toBe(true)
-  const line = app.log.find(one => 'req' in one)
-  expect(line?.['traceparent']).toBe(isLogged ? traceparent : undefined)
+  const { headers } = await ask(shared().url, 'GET', '/files/Default/none', { headers: { traceparent } })
+  const find = () => shared().log.find(one => one['requestId'] === headers['x-request-id'])
+  await expect.poll(find).toBeDefined()
+  expect(find()?.['traceparent']).toBe(isLogged ? traceparent : undefined)
 })
 
 describe('a line of the log on a terminal', () => {
