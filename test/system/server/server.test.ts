@@ -130,14 +130,20 @@ describe('a port that is taken', () => {
     expect(await second.exit).toBe(0)
   })
 
-  it.for(OCCUPANTS)('by %s: one of the next ports is taken', async ([, start]) => {
-    const port = await occupy(start())
-    const taken = await take(port)
-    expect(taken.kind).toBe('listening')
-    const real = Number(new URL(taken.url).port)
-    expect(real).toBeGreaterThan(port)
-    expect(real).toBeLessThanOrEqual(port + 10)
-  })
+  it.for(OCCUPANTS)(
+    'by %s: one of the next ports is taken, or with --strict-port it is said who is there',
+    async ([, start]) => {
+      const port = await occupy(start())
+      const taken = await take(port)
+      expect(taken.kind).toBe('listening')
+      const real = Number(new URL(taken.url).port)
+      expect(real).toBeGreaterThan(port)
+      expect(real).toBeLessThanOrEqual(port + 10)
+      await expect(take(port, true)).rejects.toThrow(
+        new RegExp(`^Port ${port} .* in use: .*(?:/heartbeat|there)`),
+      )
+    },
+  )
 
   it('by something else: says so in a warning behind its address', async () => {
     const port = await occupy(createServer((_req, res) => void res.writeHead(404).end()))
@@ -147,13 +153,6 @@ describe('a port that is taken', () => {
     expect(parse(server)[1]).toMatchObject({ level: 'warn', url, msg: expect.stringContaining(String(port)) })
     expect(await ask(url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
     expect(server.errors()).toBe('')
-  })
-
-  it.for(OCCUPANTS)('by %s: with --strict-port it is said who is there', async ([, start]) => {
-    const port = await occupy(start())
-    await expect(take(port, true)).rejects.toThrow(
-      new RegExp(`^Port ${port} .* in use: .*(?:/heartbeat|there)`),
-    )
   })
 
   it('by one of the same kind: with --strict-port that is the only line, and it ends with 1', async () => {
@@ -340,50 +339,34 @@ describe('told to stop,', () => {
     expect(await readFile(stored, 'utf8')).toBe('the file')
   })
 
-  /** A server that has waited a little longer than half of its grace for an upload, and a connection from before. */
-  async function waitHalf(graceMs: number) {
-    const gate = await startGate()
+  it('it refuses what is new when half of shutdown.grace is over, also to a client in the middle of sending', async () => {
+    const [gate, graceMs] = [await startGate(), 6000]
     const env = { UPLOAD_SERVER__SHUTDOWN__GRACE: `${graceMs}ms` }
     const server = await spawnServer(['--port', '0'], { env })
     const url = await server.url
     const running = post(`${url}/upload`, list(gate.url))
     await gate.reached(1)
     const { hostname, port } = new URL(url)
-    const socket = connect(Number(port), hostname)
-    await once(socket, 'connect')
+    const [small, large] = [connect(Number(port), hostname), connect(Number(port), hostname)]
+    await Promise.all([small, large].map(socket => once(socket, 'connect')))
     server.process.kill('SIGTERM')
     await sleep(graceMs / 2 + 300)
-    const expectGoodEnd = async () => {
-      gate.open()
-      expect(await running).toMatchObject({ status: 200 })
-      expect(await server.exit).toBe(0)
-    }
-    return { server, socket, expectGoodEnd }
-  }
-
-  it('it refuses what is new when half of shutdown.grace is over', async () => {
-    const { server, socket, expectGoodEnd } = await waitHalf(6000)
-    socket.write('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
-    const answer = await text(socket)
+    small.write('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
+    const answer = await text(small)
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
     expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
     const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
     expect(body).toMatchObject({ success: false, code: 'shutting_down' })
     const line = { address: '127.0.0.1', res: { status: 503 }, requestId: expect.any(String) }
     await eventually(() => expect(parse(server)).toContainEqual(expect.objectContaining(line)))
-    await expectGoodEnd()
-  })
-
-  it('it does not wait for a request that arrives half', async () => {
-    const server = await spawnServer(['--port', '0'])
-    const { hostname, port } = new URL(await server.url)
-    const socket = connect(Number(port), hostname)
-    socket.on('error', () => {})
-    socket.write('POST /upload HTTP/1.1\r\nHost: local')
-    await once(socket, 'connect')
-    server.process.kill('SIGTERM')
+    const bytes = Buffer.alloc(20_000_000)
+    large.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bytes.length}\r\n\r\n`)
+    const sent = new Promise(resolve => large.write(bytes, resolve))
+    const [refused] = await Promise.all([text(large), sent])
+    expect(refused).toMatch(/^HTTP\/1\.1 503 .*"shutting_down"/s)
+    gate.open()
+    expect(await running).toMatchObject({ status: 200 })
     expect(await server.exit).toBe(0)
-    socket.destroy()
   })
 
   it('it takes the rest of a form that is arriving', async () => {
@@ -438,16 +421,6 @@ describe('told to stop,', () => {
     server.process.kill('SIGINT')
     expect(await server.exit).toBe(1)
     await failed
-  })
-
-  it('a client in the middle of sending gets to read its refusal', async () => {
-    const { socket, expectGoodEnd } = await waitHalf(8000)
-    const body = Buffer.alloc(20_000_000)
-    socket.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`)
-    const sent = new Promise(resolve => socket.write(body, resolve))
-    const [answer] = await Promise.all([text(socket), sent])
-    expect(answer).toMatch(/^HTTP\/1\.1 503 .*"shutting_down"/s)
-    await expectGoodEnd()
   })
 })
 
