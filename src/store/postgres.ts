@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg'
 import { systemCode, UploadError } from '../errors.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import { createSlots } from '../flow/slots.ts'
 import { installCommand, isInstalled } from '../packages/optional.ts'
@@ -73,7 +74,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
 
   // The time limit of the pool is for a connection that is opened, not for one that is in use.
   const free = createSlots(CONNECTIONS, Number.POSITIVE_INFINITY)
-  const forever = new AbortController().signal
+  const forever = createCanceller().signal
   const use = <T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> =>
     free.run(() => useOne(work, isTransaction), forever)
 
