@@ -123,8 +123,9 @@ export async function expectSwept(
   const stored: Stored[] = []
   for (const object of removed) stored.push(await put(object))
   const kept = await put(objectOf(`${folder}/kept.bin`, content))
-  const { signal } = new AbortController()
-  await Promise.all([...removed, ...removed].map(({ key }) => target.remove?.(key, signal)))
+  await Promise.all(
+    [...removed, ...removed].map(({ key }) => target.remove?.(key, new AbortController().signal)),
+  )
   for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
   const again = await put(objectOf(`${folder}/a.bin`, content))
   for (const one of [kept, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
