@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -42,15 +42,6 @@ async function leavePending({ url }: { url: string }, name: string): Promise<str
   expect(answer.status).toBe(424)
   return (answer as unknown as { finalizationId: string }).finalizationId
 }
-
-it('has nothing to do when nothing waits', async () => {
-  expect(await finalize()).toEqual({ code: 0, stdout: '', stderr: 'There are no pending uploads.\n' })
-})
-
-it('knows no such id', async () => {
-  const stderr = 'failed    no-such-id  there is no pending upload with this id\n'
-  expect(await finalize('no-such-id')).toEqual({ code: 1, stdout: '', stderr })
-})
 
 describe('without a server', () => {
   it('finishes the one that is named, then all the others, each once', async () => {
@@ -152,28 +143,6 @@ describe('beside a running server', () => {
 
 describe('an upload whose hook fails', () => {
   const finishing = /^Complete the upload without sending the files again: (.+)$/m
-
-  it('prints the links, and the command with which the built program finishes it', async () => {
-    await hookIs('broken')
-    await writeFile(join(cwd, 'a b.txt'), 'a')
-    const { code, stdout, stderr } = await runCli(['upload', '--config', 'upload-server.json', 'a b.txt'], {
-      cwd,
-    })
-    expect(code).toBe(1)
-    expect(stdout).toMatch(/^http:\/\/\S+\/a_?\S+\.txt\n$/)
-    expect(stderr).toContain(
-      'All files were stored, but a post-upload step failed: Hook "note" failed: exit code 1',
-    )
-    expect(stderr).not.toContain('Repeat')
-    await hookIsNot('broken')
-    const [, command = ''] = finishing.exec(stderr) ?? []
-    expect(command).toMatch(/^upload-server finalize --config upload-server\.json \S+$/)
-    const finished = await runShell(command.replace('upload-server', 'upload_server'), { cwd })
-    expect(finished).toMatchObject({ code: 0, stdout: expect.stringContaining(stdout.trim()) })
-    expect(
-      await readdir(join(cwd, 'files', String(new Date().getFullYear())), { recursive: true }),
-    ).toHaveLength(2)
-  })
 
   it('through a server prints the command that finishes it', async () => {
     await hookIs('broken')

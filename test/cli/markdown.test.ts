@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -12,7 +12,6 @@ import { createImageFinders, findRepository } from '../../src/client/notes/image
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
-import { startApp } from '../helpers/start-app.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 
@@ -49,13 +48,6 @@ async function startHost(): Promise<string> {
 }
 
 describe('the pictures of notes', () => {
-  it('whose links only work on this machine are stored with a note of that', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
-    const app = await startApp()
-    const { stderr } = await markdown(cwd, '--server', app.url, 'note.md')
-    expect(stderr).toContain(`Links that begin with ${app.url} only work on this machine. `)
-  })
-
   it('are uploaded, and everything but their links stays byte for byte', async () => {
     const before = [
       '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
@@ -98,47 +90,6 @@ describe('the pictures of notes', () => {
     expect((await stored(cwd)).sort()).toEqual(['a.png', 'b c.png', 'd.png'])
   })
 
-  it('whose paths have spaces, sizes, fragments or are in srcset are moved or named', async () => {
-    const cwd = await makeNotes({
-      'a b.png': undefined,
-      'note.md': [
-        '![](a b.png) ![](a b.png =300x200) ![x](a%20b.png#gh-dark-mode-only)',
-        '<picture><source srcset="a%20b.png 2x, gone.png 3x"><img src="a b.png"></picture>',
-        '![](not there.png)',
-      ].join('\n'),
-    })
-    const { code, stderr } = await markdown(cwd, 'note.md')
-    expect(code).toBe(1)
-    expect(stderr).toBe(
-      [
-        'note.md:2: gone.png: the file does not exist',
-        'note.md:3: not there.png: the file does not exist',
-        '5 links in 1 of 1 note changed; 2 failures.\n',
-      ].join('\n'),
-    )
-    const link = `${PREFIX}/a%20b.png`
-    expect(await read(cwd, 'note.md')).toBe(
-      [
-        `![](${link}) ![](${link} =300x200) ![x](${link}#gh-dark-mode-only)`,
-        `<picture><source srcset="${link} 2x, gone.png 3x"><img src="${link}"></picture>`,
-        '![](not there.png)',
-      ].join('\n'),
-    )
-  })
-
-  it('are left alone the second time', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
-    await markdown(cwd, '.')
-    const { mtimeMs } = await stat(join(cwd, 'note.md'))
-    expect(await markdown(cwd, '.')).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: '0 links in 0 of 1 note changed.\n',
-    })
-    expect((await stat(join(cwd, 'note.md'))).mtimeMs).toBe(mtimeMs)
-    expect((await readdir(cwd)).filter(name => name.startsWith('note'))).toEqual(['note.md', 'note.md.bak'])
-  })
-
   it('are found by absolute paths, file: addresses and as Obsidian finds them', async () => {
     const names = ['a/img/near', 'b/near', 'x/y/far', 'top', 'assets/root']
     const pictures = names.map(name => [`vault/${name}.png`, undefined] as const)
@@ -168,81 +119,6 @@ describe('the pictures of notes', () => {
     const [near, other, far, top, root] = await Promise.all(names.map(link))
     const links = [...(await read(cwd, 'vault/a/note.md')).matchAll(/\((.*?)\)/g)].map(([, one]) => one)
     expect(links).toEqual([near, other, far, far, top, top, root, root, far, top, far])
-  })
-
-  it('are found where typora-root-url says', async () => {
-    const cwd = await makeNotes({
-      'posts/note.md': '---\r\ntitle: x\r\ntypora-root-url: "../static"\r\n---\r\n![](/img/a.png)\r\n',
-      'static/img/a.png': undefined,
-    })
-    expect((await markdown(cwd, '.')).code).toBe(0)
-    expect(await read(cwd, 'posts/note.md')).toContain(`![](${PREFIX}/a.png)`)
-  })
-
-  it('are uploaded once, however many notes show them', async () => {
-    const notes = Array.from({ length: 40 }, (_, index) => [
-      `notes/${index}.md`,
-      '![](../a.png) ![](../a.png)',
-    ])
-    const cwd = await makeNotes({ ...Object.fromEntries(notes), 'a.png': undefined })
-    const { code, stderr } = await markdown(cwd, '.')
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '80 links in 40 of 40 notes changed.\n' })
-    expect(await stored(cwd)).toEqual(['a.png'])
-  })
-
-  it('go through a running server', async () => {
-    const app = await startApp()
-    const cwd = await makeNotes({
-      'note.md': '![](a.png) ![](text.png)',
-      'a.png': undefined,
-      'text.png': 'x',
-    })
-    const { code, stderr } = await markdown(cwd, '--server', app.url, 'note.md')
-    expect({ code, stderr }).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('text.png: it is not an image'),
-    })
-    expect(await read(cwd, 'note.md')).toMatch(/^!\[\]\(http:\/\/127\.0\.0\.1:\d+\/\S+\) !\[\]\(text\.png\)$/)
-    expect(await stored(cwd)).toEqual([])
-  })
-})
-
-describe('a link that fails', () => {
-  it('stays, is named with its line, and the others change', async () => {
-    const cwd = await makeNotes({
-      'note.md': '\n![](absent.png) ![](a.png)\n![[absent too.png]] ![](C:\\x\\y.png) ![](file://pc/a.png)\n',
-      'a.png': undefined,
-    })
-    expect(await markdown(cwd, 'note.md', 'absent.md')).toEqual({
-      code: 1,
-      stdout: 'note.md: 1 link\n',
-      stderr: [
-        'absent.md: the file or folder does not exist',
-        'note.md:2: absent.png: the file does not exist',
-        'note.md:3: absent too.png: no file of this name in the vault',
-        'note.md:3: C:\\x\\y.png: it is a Windows path',
-        'note.md:3: file://pc/a.png: it is on another computer',
-        '1 link in 1 of 2 notes changed; 5 failures.',
-        '',
-      ].join('\n'),
-    })
-    expect(await read(cwd, 'note.md')).toContain(`![](absent.png) ![](${PREFIX}/a.png)\n![[absent too.png]]`)
-  })
-
-  it('stays when the destination takes no picture', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined, stored: 'a file' })
-    const { code, stderr } = await markdown(cwd, 'note.md')
-    expect(code).toBe(1)
-    expect(stderr).toContain('note.md:1: a.png: Could not store "a.png" at local/Default')
-    expect(await read(cwd, 'note.md')).toBe('![](a.png)')
-  })
-
-  it('is none when it shows a note, a film or what is in the note itself', async () => {
-    const cwd = await makeNotes({
-      'note.md':
-        '![[Other note]] ![[a.pdf]] ![](film.mp4) ![](data:image/png;base64,AAAA) ![](#part) ![](app://x/a.png)',
-    })
-    expect((await markdown(cwd, 'note.md')).code).toBe(0)
   })
 })
 
@@ -281,94 +157,6 @@ describe('a note of a stranger', () => {
     const cwd = await makeNotes({ 'note.md': '![](<\u001b[2Ja.png>)' })
     const { stderr } = await markdown(cwd, 'note.md')
     expect(stderr).toContain('note.md:1: ?[2Ja.png: the file does not exist')
-  })
-})
-
-describe('a note', () => {
-  it('is shown as a diff by --dry-run, and nothing is uploaded or written', async () => {
-    const before = `${'line\n'.repeat(10)}![](a b)![](a.png)\r\n${'line\n'.repeat(10)}`
-    const cwd = await makeNotes({ 'n/note.md': before, 'n/a.png': undefined })
-    expect(await markdown(cwd, '-n', 'n')).toEqual({
-      code: 0,
-      stdout: [
-        'n/note.md:11: a.png is n/a.png\n--- n/note.md\n+++ n/note.md\n@@ -8,7 +8,7 @@\n line\n line\n line',
-        '-![](a b)![](a.png)\n+![](a b)![](https://…/a.png)\n line\n line\n line\n',
-      ].join('\n'),
-      stderr: '1 link in 1 of 1 note would change.\n',
-    })
-    expect(await read(cwd, 'n/note.md')).toBe(before)
-    expect((await readdir(join(cwd, 'n'))).sort()).toEqual(['a.png', 'note.md'])
-    expect(await stored(cwd)).toEqual([])
-  })
-
-  it.each([
-    ['a destination that does not exist', { ...CONFIG, default: 'local/gone' }, /local\/gone/],
-    ['an option that does not exist', { ...CONFIG, keyTemplat: 'x' }, /keyTemplat/],
-  ])('is refused by --dry-run as by the run: %s', async (_, config, message) => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
-    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
-    for (const args of [['note.md'], ['-n', 'note.md']])
-      expect(await markdown(cwd, ...args)).toMatchObject({
-        code: 1,
-        stdout: '',
-        stderr: expect.stringMatching(message),
-      })
-  })
-
-  it('keeps its mode and its link, and the first backup stays', async () => {
-    const cwd = await makeNotes({ 'real/note.md': '![](a.png)', 'note.md.bak': 'mine', 'a.png': undefined })
-    await chmod(join(cwd, 'real/note.md'), 0o640)
-    await symlink('real/note.md', join(cwd, 'note.md'))
-    await writeFile(join(cwd, 'real/note.md.bak'), 'older')
-    expect((await markdown(cwd, 'note.md')).code).toBe(0)
-    expect((await stat(join(cwd, 'real/note.md'))).mode & 0o777).toBe(0o640)
-    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
-    expect(await read(cwd, 'real/note.md.bak')).toBe('older')
-    expect(await read(cwd, 'real/note.md.2.bak')).toBe('![](a.png)')
-    expect((await readdir(join(cwd, 'real'))).length).toBe(3)
-  })
-
-  it('is restored by --undo, from the newest backup, and not if it was changed since', async () => {
-    const cwd = await makeNotes({
-      'note.md': '![](a.png)',
-      'other.md': '![](a.png)',
-      'plain.md': 'Text',
-      'note.md.bak': 'older',
-      'a.png': undefined,
-    })
-    await markdown(cwd, '.')
-    await writeFile(join(cwd, 'other.md'), 'edited')
-    // A copy or a checkout makes the note newer than its backup.
-    await utimes(join(cwd, 'note.md'), new Date(), Date.now() / 1000 + 5)
-    const preview = await markdown(cwd, '--undo', '-n', 'note.md')
-    expect(preview).toMatchObject({ code: 0, stdout: 'note.md: would be restored from note.md.2.bak\n' })
-    const { code, stdout, stderr } = await markdown(cwd, '--undo', '.')
-    expect({ code, stdout }).toEqual({ code: 1, stdout: 'note.md: restored from note.md.2.bak\n' })
-    expect(stderr).toMatch(
-      /^other\.md: it was changed after it was backed up\..*other\.md\.bak\n1 of 3 notes restored\.\n$/,
-    )
-    expect(await read(cwd, 'note.md')).toBe('![](a.png)')
-    expect(await read(cwd, 'other.md')).toBe('edited')
-    expect((await readdir(cwd)).filter(name => name.endsWith('.bak'))).toEqual([
-      'note.md.bak',
-      'other.md.bak',
-    ])
-    expect(await markdown(cwd, '--undo', '--from', 'x', '.')).toMatchObject({ code: 1, stdout: '' })
-  })
-
-  it('has no backup with --no-backup', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
-    expect((await markdown(cwd, '--no-backup', 'note.md')).code).toBe(0)
-    expect((await readdir(cwd)).filter(name => name.endsWith('.bak'))).toEqual([])
-  })
-
-  it.each([
-    ['is no UTF-8', Buffer.from([0x21, 0x5b, 0xff, 0x5d]), 'it is not UTF-8 text'],
-    ['is larger than a note', Buffer.alloc(5 * 1024 * 1024, 'a'), 'it is larger than 4194304 bytes'],
-  ])('that %s is refused in words', async (_, content, words) => {
-    const cwd = await makeNotes({ 'note.md': content })
-    const { code, stderr } = await markdown(cwd, 'note.md')
-    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(`note.md: ${words}`) })
   })
 })
 
@@ -418,14 +206,6 @@ describe('--from', () => {
     })
     expect(await read(cwd, 'note.md')).toBe(`![](http://${host}/a.png)`)
   })
-
-  it.each([['a b'], ['https://x.example/path'], ['user@x.example']])('refuses %s', async host => {
-    const { code, stderr } = await markdown(await makeDirectory(), '--from', host, 'note.md')
-    expect({ code, stderr }).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('Must be a host such as'),
-    })
-  })
 })
 
 describe('what is stored', () => {
@@ -454,20 +234,6 @@ describe('what is stored', () => {
     })
     const stored = linesOf(`${bucket.options['urlPrefix']}/`, names.slice(0, 4))
     expect(await read(cwd, 'note.md')).toBe(stored + linesOf('', ['5.png']))
-  })
-
-  it('gets its link also when a hook fails, and what finishes it is said', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
-    const hooks = [{ name: 'note', command: ['false'] }]
-    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ ...CONFIG, finalization: { hooks } }))
-    const { code, stderr } = await markdown(cwd, 'note.md')
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(
-        /Complete the upload without sending the files again: upload-server finalize \S+\n$/,
-      ),
-    })
-    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
   })
 })
 
@@ -535,56 +301,4 @@ it('attack: a note, its folder or its backup that is a symlink of a cloned folde
   expect(stderr.match(/it is a symlink that leads out of/g)).toHaveLength(3)
   expect([await read(home, 'profile.md'), await read(home, 'backup')]).toEqual(['![](a.png)', 'mine'])
   expect(await read(cwd, 'note.md.2.bak')).toBe('![](a.png)')
-})
-
-describe('--destination', () => {
-  const TWO = {
-    default: 'local/one',
-    keyTemplate: '{filename}{extname}',
-    providers: {
-      local: Object.fromEntries(
-        ['one', 'two'].map(name => [name, { directory: name, urlPrefix: `${PREFIX}/${name}` }]),
-      ),
-    },
-  }
-
-  it.each([
-    ['here', false],
-    ['through a server', true],
-  ])('chooses where the images of a note are stored, %s', async (_, isRemote) => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)\n', 'a.png': undefined })
-    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(TWO))
-    const args = ['--destination', 'local/two']
-    if (isRemote) {
-      const app = await startApp({ config: { ...TWO, providers: absoluteIn(cwd) } })
-      args.push('--server', app.url)
-    }
-    expect(await markdown(cwd, ...args, 'note.md')).toMatchObject({ code: 0 })
-    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/two/a.png)\n`)
-    expect(await readdir(join(cwd, 'two'))).toContain('a.png')
-  })
-
-  it('that is not configured, or disagrees with --picbed, changes no note', async () => {
-    const cwd = await makeNotes({ 'note.md': '![](a.png)\n', 'a.png': undefined })
-    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(TWO))
-    const failures: [string[], RegExp][] = [
-      [['local/three'], /three/],
-      [['local/two', '--picbed', 's3'], /picbed/],
-    ]
-    for (const [args, message] of failures)
-      expect(await markdown(cwd, '--destination', ...args, 'note.md')).toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(message),
-      })
-    expect(await read(cwd, 'note.md')).toBe('![](a.png)\n')
-  })
-
-  function absoluteIn(cwd: string) {
-    const names = Object.keys(TWO.providers.local)
-    return {
-      local: Object.fromEntries(
-        names.map(name => [name, { directory: join(cwd, name), urlPrefix: `${PREFIX}/${name}` }]),
-      ),
-    }
-  }
 })

@@ -28,16 +28,6 @@ async function send(server: string, args: string[], options: Partial<CliOptions>
 const linksOf = (stdout: string) => stdout.trimEnd().split('\n')
 
 describe('upload --server', () => {
-  it('sends files and prints their links in order', async () => {
-    const app = await startApp({ config: KEEP_NAMES })
-    const { code, stdout, stderr } = await send(app.url, ['b.txt', 'ü x.txt', 'a.txt'])
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const base = `${app.url}/files/Default`
-    expect(linksOf(stdout)).toEqual([`${base}/b.txt`, `${base}/%C3%BC%20x.txt`, `${base}/a.txt`])
-    for (const [index, name] of ['b.txt', 'ü x.txt', 'a.txt'].entries())
-      expect((await download(linksOf(stdout)[index] as string)).toString()).toBe(`content of ${name}`)
-  })
-
   it('has names cleaned as they are without a server', async context => {
     leaveOutOnWindows(context, 'it takes no such names')
     const app = await startApp({ config: KEEP_NAMES })
@@ -51,24 +41,6 @@ describe('upload --server', () => {
     const here = (await readdir(join(cwd, 'here'))).filter(name => name.endsWith('.txt')).sort()
     expect(here).toEqual(['100%.txt', 'a _quoted_.txt', 'two__more.txt', 'two_lines.txt'])
     expect((await app.files()).map(path => basename(path)).sort()).toEqual(here)
-  })
-
-  it.each(['/upload', '/upload/', '/'])('takes the address with %s behind it', async path => {
-    const app = await startApp({ config: KEEP_NAMES })
-    expect(await send(`${app.url}${path}`, ['a.txt'])).toMatchObject({ code: 0 })
-  })
-
-  it('takes the address without http://', async () => {
-    const app = await startApp({ config: KEEP_NAMES })
-    expect(await send(app.url.replace('http://', ''), ['a.txt'])).toMatchObject({ code: 0 })
-  })
-
-  it('sends nothing when nothing comes on standard input', async () => {
-    const app = await startApp({ config: KEEP_NAMES })
-    const { code, stdout, stderr } = await send(app.url, ['-'], { input: '' })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('-: standard input is empty')
-    expect(await app.files()).toEqual([])
   })
 
   it('keeps the order of files, addresses and standard input, and goes on after what fails', async () => {
@@ -104,35 +76,6 @@ describe('upload --server', () => {
       `2 of 7 files failed. Try again: upload-server upload --quiet --retry-max-time 0 --server ${app.url} absent.txt ${other}/absent.txt\n`,
     )
   })
-
-  it('passes destination and configuration on', async () => {
-    const directory = await makeDirectory()
-    const at = (name: string) => ({ directory: join(directory, name), urlPrefix: `https://${name}.example` })
-    const config = {
-      ...KEEP_NAMES,
-      default: 'local/one',
-      providers: { local: { one: at('one'), two: at('two') } },
-    }
-    const app = await startApp({ config })
-    const args = ['--picbed', 'local', '--config-name', 'two', 'a.txt']
-    expect(await send(app.url, args)).toMatchObject({ code: 0, stdout: 'https://two.example/a.txt\n' })
-    const whole = await send(app.url, ['--destination', 'local/two', 'b.txt'])
-    expect(whole).toMatchObject({ code: 0, stdout: 'https://two.example/b.txt\n' })
-    const { stderr: advice } = await send(app.url, ['--destination', 'local/nope', 'a.txt'])
-    expect(advice).toContain('--destination local/nope')
-    const { code, stdout, stderr } = await send(app.url, ['--config-name', 'three', 'a.txt', 'b.txt'])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr.match(/No provider has a destination "three"/g)).toHaveLength(2)
-  })
-
-  it('shows what the server says of each file', async () => {
-    const app = await startApp({ config: { ...KEEP_NAMES, limits: { fileSize: '5B' } } })
-    const cwd = await makeFiles()
-    await writeFile(join(cwd, 'small.txt'), 'x')
-    const { code, stdout, stderr } = await send(app.url, ['a.txt', 'small.txt'], { cwd })
-    expect({ code, stdout }).toEqual({ code: 3, stdout: `${app.url}/files/Default/small.txt\n` })
-    expect(stderr).toMatch(/^a\.txt: "a\.txt" is larger than 5 bytes/)
-  })
 })
 
 describe('upload --server with a key', () => {
@@ -148,24 +91,6 @@ describe('upload --server with a key', () => {
     const app = await start()
     const all = ['upload', '-q', '--server', app.url, ...args, 'a.txt']
     expect(await runBuilt(all, { cwd: await makeFiles(), env })).toMatchObject({ code: 0, stderr: '' })
-  })
-
-  it('sends one that stands in the address', async () => {
-    const app = await start()
-    expect(await send(`${app.url}/upload?key=${encodeURIComponent(KEY)}`, ['a.txt'])).toMatchObject({
-      code: 0,
-    })
-  })
-
-  it.each([[[]], [['-k', 'wrong']]])('is told when it is missing or wrong: %j', async args => {
-    const app = await start()
-    const { code, stdout, stderr } = await send(app.url, [...args, 'a.txt'])
-    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
-    expect(stderr).toMatch(
-      /^a\.txt: .*Pass the upload key of that server with --key or UPLOAD_SERVER_KEY\.$/m,
-    )
-    expect(stderr).not.toContain('?key=')
-    expect(stderr).not.toContain(KEY)
   })
 })
 
@@ -208,11 +133,6 @@ describe('upload --server of a large file', () => {
 })
 
 describe('upload --server to something else', () => {
-  it('is no address of another protocol', async () => {
-    const { code, stderr } = await send('ftp://127.0.0.1/', ['a.txt'])
-    expect([code, stderr]).toEqual([2, expect.stringContaining('Must be a URL such as http://')])
-  })
-
   it('counts many that failed for one reason, and repeats no line that no shell takes', async () => {
     const names = Array.from({ length: 900 }, (_, n) => `not-there-${n}.txt`)
     const { stderr } = await send('http://127.0.0.1:9/', names)
@@ -230,22 +150,6 @@ describe('upload --server to something else', () => {
     expect(stderr).toMatch(
       /2 of 2 files failed\. Try again: upload-server upload --quiet --retry-max-time 0 --server .* a\.txt b\.txt/,
     )
-  })
-
-  it('says how to repeat it with the outputs of the step, and the time that was given', async () => {
-    const cwd = await makeDirectory()
-    const args = [
-      'upload',
-      '-q',
-      '--github-output',
-      '--retry-max-time',
-      '2m',
-      '--server',
-      '127.0.0.1',
-      'absent.txt',
-    ]
-    const { stderr } = await runCli(args, { cwd, env: { GITHUB_OUTPUT: join(cwd, 'output') } })
-    expect(stderr).toContain(' --github-output --retry-max-time 2m --server http://127.0.0.1')
   })
 
   it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([
