@@ -2,8 +2,8 @@
 export type Template = readonly (string | Call)[]
 
 interface Call {
-  readonly name: string
-  readonly parameters: readonly Template[]
+  name: string
+  readonly parameters: (string | Call)[][]
 }
 
 /** Values of placeholders. Undefined: the response has no such value. They throw for invalid parameters. */
@@ -12,11 +12,8 @@ export type Functions = Readonly<Record<string, (...parameters: string[]) => str
 /** Placeholders of ShareX that prompt a person, which a server can't do. */
 const ASKS_A_PERSON = new Set(['select', 'prompt', 'inputbox', 'outputbox', 'output'])
 
-interface TemplateReader {
-  readonly text: string
-  readonly known: Functions
-  at: number
-}
+/** Matches an escaped character, `{` with a name and a colon, `|`, `}`, and other text. */
+const TOKEN = /\\([\\{}|])|\{([^{}:|\\]*)(:?)|[|}]|[^\\{}|]+|\\/g
 
 /**
  * Parses the syntax of ShareX: `{name}` and `{name:parameter|parameter}`, which may be nested. A backslash escapes `{`, `}`,
@@ -25,48 +22,28 @@ interface TemplateReader {
  * @throws Error whose message follows the name of the option: `has the unknown placeholder…`
  */
 export function parseTemplate(text: string, known: Functions): Template {
-  return readParts({ text, known, at: 0 }, '')
+  const template: (string | Call)[] = []
+  const open: Call[] = []
+  for (const [token, escaped, name, colon] of text.matchAll(TOKEN)) {
+    const call = open.at(-1)
+    const parts = call ? call.parameters.at(-1) : template
+    if (token === '}') {
+      if (!call) throw new Error('has an unmatched "}": write \\} for a literal brace')
+      call.name = checkName(call.name, call.parameters.length, known)
+      open.pop()
+    } else if (!parts) throw UNMATCHED()
+    else if (name !== undefined) {
+      const inner = { name: name.trim(), parameters: colon ? [[]] : [] }
+      parts.push(inner)
+      open.push(inner)
+    } else if (token === '|' && call) call.parameters.push([])
+    else parts.push(escaped ?? token)
+  }
+  if (open.length > 0) throw UNMATCHED()
+  return template
 }
 
-/** Parses up to one of `stops`. */
-function readParts(reader: TemplateReader, stops: string): Template {
-  const parts: (string | Call)[] = []
-  let plain = ''
-  for (; reader.at < reader.text.length; reader.at++) {
-    const character = reader.text.charAt(reader.at)
-    const next = reader.text.charAt(reader.at + 1)
-    if (stops.includes(character)) break
-    if (character === '{') {
-      if (plain) parts.push(plain)
-      plain = ''
-      parts.push(readCall(reader))
-    } else if (character === '}') {
-      throw new Error('has an unmatched "}": write \\} for a literal brace')
-    } else if (character === '\\' && next !== '' && '\\{}|'.includes(next)) {
-      plain += next
-      reader.at++
-    } else plain += character
-  }
-  if (plain) parts.push(plain)
-  return parts
-}
-
-/** Parses from the opening brace to the closing one. */
-function readCall(reader: TemplateReader): Call {
-  const rest = reader.text.slice(reader.at)
-  const name = /^\{([^{}:|\\]*)/.exec(rest)?.[1] ?? ''
-  reader.at += name.length + 1
-  const parameters: Template[] = []
-  let separator = ':'
-  while (reader.text.charAt(reader.at) === separator) {
-    reader.at++
-    parameters.push(readParts(reader, '|}'))
-    separator = '|'
-  }
-  if (reader.text.charAt(reader.at) !== '}')
-    throw new Error('has an unmatched "{": write \\{ for a literal brace')
-  return { name: checkName(name.trim(), parameters.length, reader.known), parameters }
-}
+const UNMATCHED = () => new Error('has an unmatched "{": write \\{ for a literal brace')
 
 function checkName(written: string, parameters: number, known: Functions): string {
   const name = [written, written.toLowerCase()].find(spelling => Object.hasOwn(known, spelling))

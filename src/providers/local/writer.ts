@@ -65,27 +65,22 @@ export function createWriter(options: WriterOptions): WriteFile {
     await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   }
 
-  async function move(path: string, folder: string, file: string): Promise<void> {
+  async function move(
+    path: string,
+    folder: string,
+    file: string,
+    body: FileBody,
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       await rename(path, join(folder, file))
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
-      await copyOver(path, folder, file)
+      // Another file system is mounted on the folder, so the file is copied to a temporary name there.
+      const copy = await fill(join(folder, `.${randomUUID()}`), { ...body, path }, signal)
+      await rename(copy, join(folder, file)).finally(() => discard(copy))
+      await discard(path)
     }
-  }
-
-  /** Copies the file to a temporary name in its folder and renames it there, if another file system is mounted on the folder. */
-  async function copyOver(path: string, folder: string, file: string): Promise<void> {
-    const temporary = join(folder, `.${randomUUID()}`)
-    try {
-      await copyFile(path, temporary, constants.COPYFILE_EXCL)
-      if (durable) await syncPath(temporary)
-      await rename(temporary, join(folder, file))
-    } catch (error) {
-      await discard(temporary)
-      throw error
-    }
-    await discard(path)
   }
 
   return async (body, folder, file, signal) => {
@@ -96,7 +91,7 @@ export function createWriter(options: WriterOptions): WriteFile {
       await inFolder(folder, async held => {
         await admit(join(held.real, file))
         signal.throwIfAborted()
-        await move(path, held.path, file)
+        await move(path, held.path, file, body, signal)
         if (durable) await syncFolder(held)
       })
     } catch (error) {
@@ -105,15 +100,6 @@ export function createWriter(options: WriterOptions): WriteFile {
     }
     // A repeated put may rename a file to another name of the same file, which does nothing and keeps both names (POSIX).
     if (body.path !== undefined) await discard(path)
-  }
-}
-
-async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, 'r+')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
 
