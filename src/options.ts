@@ -11,6 +11,9 @@ export type Mark = 'secret' | 'path' | 'file' | 'proxy' | 'time' | 'size'
 
 const marks = z.registry<{ is: Mark }>()
 
+/** Text that is not empty. */
+export const text = () => z.string().min(1)
+
 /** A secret option. Its value is masked in the log, in messages and in `config show`. */
 export function secret(): z.ZodString {
   return z.string().min(1).register(marks, { is: 'secret' })

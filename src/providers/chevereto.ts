@@ -1,4 +1,4 @@
-import { secret, webUrl } from '../options.ts'
+import { secret, text, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost } from './shared/form-host/index.ts'
 import { withoutSlash } from './shared/public-url.ts'
@@ -14,7 +14,7 @@ export const chevereto = formHost({
   options: {
     url: webUrl().describe('URL of the site without /api. "https://freeimage.host" also works.'),
     apiKey: secret().describe('API key of the user (Settings → API), or the public API key of the site.'),
-    album: z.string().min(1).optional().describe('ID of an album of the user.'),
+    album: text().optional().describe('ID of an album of the user.'),
     expiration: z
       .string()
       .regex(/^P(?=.)(\d+[YMWD])*(T(\d+[HMS])+)?$/, 'must be a duration such as "P3D" or "PT5M"')

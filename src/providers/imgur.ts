@@ -1,5 +1,4 @@
-import { secret, webUrl } from '../options.ts'
-import * as z from '../packages/zod.ts'
+import { secret, text, webUrl } from '../options.ts'
 import { formHost, valueAt } from './shared/form-host/index.ts'
 
 /** Imgur, API version 3. */
@@ -15,9 +14,7 @@ export const imgur = formHost({
     accessToken: secret()
       .optional()
       .describe('OAuth access token, for uploads to an account. Takes precedence over "clientId".'),
-    album: z
-      .string()
-      .min(1)
+    album: text()
       .optional()
       .describe('ID of the album to add files to. For an anonymous album, its delete hash.'),
     url: webUrl().default('https://api.imgur.com/3/image').describe('URL of the upload API.'),

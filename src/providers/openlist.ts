@@ -1,7 +1,7 @@
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
 import type { HttpRequest } from '../http/client.ts'
 import { excerpt } from '../http/excerpt.ts'
-import { secret } from '../options.ts'
+import { secret, text } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
 import { type Context, defineProvider, type Target } from './contract.ts'
@@ -16,9 +16,7 @@ const config = z.object({
     .describe(
       "Token of the account: the administrator's token from the settings, or a token issued by a login.",
     ),
-  username: z
-    .string()
-    .min(1)
+  username: text()
     .optional()
     .describe(
       'User name to log in with instead of a token. Accounts with two-factor authentication need a token.',
@@ -39,7 +37,7 @@ type Options = z.output<typeof config>
 /** Format of every response. Its status is 200 also for errors. */
 const envelope = z.object({ code: z.number(), message: z.string(), data: z.unknown() })
 type Reply = z.output<typeof envelope>
-const loggedIn = z.object({ token: z.string().min(1) })
+const loggedIn = z.object({ token: text() })
 const user = z.object({ username: z.string(), base_path: z.string(), disabled: z.boolean() })
 const file = z.object({ size: z.number(), is_dir: z.boolean(), sign: z.string() })
 

@@ -1,4 +1,4 @@
-import { secret, webUrl } from '../options.ts'
+import { secret, text, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { formHost } from './shared/form-host/index.ts'
 
@@ -14,14 +14,10 @@ export const piclist = formHost({
   options: {
     url: webUrl().default('http://127.0.0.1:36677').describe('URL of the other server, without /upload.'),
     serverKey: secret().optional().describe('Upload key of the other server.'),
-    picbed: z
-      .string()
-      .min(1)
+    picbed: text()
       .optional()
       .describe('Provider to use on the other server. Default: its default destination.'),
-    configName: z
-      .string()
-      .min(1)
+    configName: text()
       .optional()
       .describe('Name of the destination on the other server (PicGo: saved configuration).'),
     keyInQuery: z

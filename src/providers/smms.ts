@@ -1,5 +1,4 @@
-import { secret, webUrl } from '../options.ts'
-import * as z from '../packages/zod.ts'
+import { secret, text, webUrl } from '../options.ts'
 import { formHost } from './shared/form-host/index.ts'
 
 /** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */
@@ -12,7 +11,7 @@ export const smms = formHost({
   },
   options: {
     token: secret().describe('API key of the account. At S.EE: dashboard, Developers.'),
-    domain: z.string().min(1).optional().describe('Domain of the short link. S.EE only.'),
+    domain: text().optional().describe('Domain of the short link. S.EE only.'),
     url: webUrl()
       .default('https://s.ee/api/v1/file/upload')
       .describe('URL of the upload API. Servers with the former SM.MS API use the path /api/v2/upload.'),

@@ -11,7 +11,7 @@ import {
   tailOf,
 } from '../../flow/run-program.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { secret, time } from '../../options.ts'
+import { secret, text, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem, type ProblemOptions } from '../../problem.ts'
 import { type Context, defineProvider, type Target, type UploadObject } from '../contract.ts'
@@ -26,7 +26,7 @@ const PASSED_ON =
 /** Maximum length of a file name, in bytes. File systems accept 255. */
 const MAX_NAME_BYTES = 200
 
-const words = () => z.array(z.string().min(1)).min(1)
+const words = () => z.array(text()).min(1)
 
 const config = z.object({
   command: words().describe(

@@ -1,13 +1,10 @@
-import { ownFile, secret } from '../../options.ts'
+import { ownFile, secret, text } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 
 const texts = () => z.record(z.string(), z.string()).optional()
-const place = () => z.string().min(1)
 
 export const config = z.object({
-  url: z
-    .string()
-    .min(1)
+  url: text()
     .optional()
     .describe(
       'URL that files are sent to. Required unless "sxcu" is set. Placeholders such as {filename} are replaced in this and the following options.',
@@ -19,7 +16,7 @@ export const config = z.object({
     .describe(
       'Format of the request body. "multipart": a form that contains the file. "raw": only the bytes of the file.',
     ),
-  field: z.string().min(1).default('file').describe('Name of the form field that holds the file.'),
+  field: text().default('file').describe('Name of the form field that holds the file.'),
   fields: texts().describe('Additional form fields, sent before the file.'),
   query: texts().describe('Query parameters to add to the URL.'),
   headers: texts().describe(
@@ -32,19 +29,19 @@ export const config = z.object({
       'Credentials under names of your choice, used as {secret:NAME}. Only these values are masked in logs, messages and `config show`.',
     ),
   resultUrl: z
-    .union([place(), z.array(place()).min(1)])
+    .union([text(), z.array(text()).min(1)])
     .default('{response}')
     .describe(
       'Where the response contains the URL of the file: a JSON path such as data.url, or a text with placeholders such as {json:data.url}, {xml:/a/b}, {regex:…|1} or {header:Location}. In a list, the first entry with a value is used. Default: the whole response is the URL.',
     ),
-  deleteUrl: place().optional().describe('Where the response contains the URL that deletes the file.'),
+  deleteUrl: text().optional().describe('Where the response contains the URL that deletes the file.'),
   errorMessage: z
-    .union([place(), z.array(place()).min(1)])
+    .union([text(), z.array(text()).min(1)])
     .optional()
     .describe('Where the response contains the error message. Default: its first 256 characters.'),
   success: z
     .strictObject({
-      at: place().describe('Where the response contains the value to compare, such as the JSON path status.'),
+      at: text().describe('Where the response contains the value to compare, such as the JSON path status.'),
       is: z
         .array(z.union([z.string(), z.number(), z.boolean()]))
         .min(1)

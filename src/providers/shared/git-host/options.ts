@@ -1,4 +1,4 @@
-import { secret, size, webUrl } from '../../../options.ts'
+import { secret, size, text, webUrl } from '../../../options.ts'
 import * as z from '../../../packages/zod.ts'
 import { urlPrefix, withoutSlash } from '../public-url.ts'
 
@@ -10,20 +10,14 @@ export const gitOptions = {
     .default('main')
     .describe('Branch to commit files to.'),
   token: secret().describe('Access token with write access to the repository.'),
-  commitMessage: z
-    .string()
-    .min(1)
+  commitMessage: text()
     .refine(
       text => !/\{(?!(?:filename|key)\})/.test(text),
       'has an unknown placeholder. Available: {filename}, {key}',
     )
     .default('Upload {filename}')
     .describe('Commit message. Placeholders: {filename} (file name) and {key} (path in the repository).'),
-  authorName: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Name of the commit author. Default: the owner of the token.'),
+  authorName: text().optional().describe('Name of the commit author. Default: the owner of the token.'),
   authorEmail: z
     .email()
     .optional()
