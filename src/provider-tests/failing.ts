@@ -10,31 +10,26 @@ import type { Trial } from './trial.ts'
 export function describeFailing(trial: Trial): void {
   const { fresh, put, failureOf, expectNoPartialObject, skipWithout, never, shown } = trial
 
-  it('stores nothing when it is aborted before the put', async () => {
-    const key = fresh('aborted.bin')
-    await expectNoPartialObject(key, () =>
-      withoutStrayErrors(() =>
-        failureOf(trial.setup.target.put(objectOf(key, randomBytes(10_000)), AbortSignal.abort())),
-      ),
-    )
-  })
-
-  it('stores nothing when it is aborted during the put', async () => {
-    const key = fresh('stalled.bin')
-    await expectNoPartialObject(key, () =>
-      withoutStrayErrors(async () => {
+  const target = () => trial.setup.target
+  it.for<[how: string, store: (key: string) => Promise<unknown>]>([
+    [
+      'it is aborted before the put',
+      key => target().put(objectOf(key, randomBytes(10_000)), AbortSignal.abort()),
+    ],
+    [
+      'it is aborted during the put',
+      key => {
         const abort = new AbortController()
-        const object = stallingObject(key, () => abort.abort())
-        await failureOf(trial.setup.target.put(object, abort.signal))
-      }),
-    )
-  })
-
-  it('stores nothing when the body fails halfway', async () => {
-    const key = fresh('torn.bin')
-    await expectNoPartialObject(key, () =>
-      withoutStrayErrors(() => failureOf(trial.setup.target.put(tearingObject(key), never()))),
-    )
+        return target().put(
+          stallingObject(key, () => abort.abort()),
+          abort.signal,
+        )
+      },
+    ],
+    ['the body fails halfway', key => target().put(tearingObject(key), never())],
+  ])('stores nothing when %s', async ([, store]) => {
+    const key = fresh('failed.bin')
+    await expectNoPartialObject(key, () => withoutStrayErrors(() => failureOf(store(key))))
   })
 
   it('stores nothing when the connection breaks halfway, and the next put works', async context => {

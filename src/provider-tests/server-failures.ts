@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { it } from 'vitest'
-import { putInSilence, withoutStrayErrors } from './expect.ts'
+import { createServer, type Socket } from 'node:net'
+import { it, onTestFinished } from 'vitest'
+import { withoutStrayErrors } from './expect.ts'
 import { expectSteps, expectUnreachable } from './far-end.ts'
 import { expectConfirmedChecks, expectConfirmedLookups, expectConfirmedPuts } from './forged-responses.ts'
+import { listen } from './listen.ts'
 import { objectOf } from './objects.ts'
 import type { Trial } from './trial.ts'
 
@@ -41,8 +43,19 @@ export function describeServerFailures(trial: Trial): void {
   })
 
   it('ends with its signal when the server never responds', async context => {
-    const forgeable = forgeableIn(context)
-    const aborted = () => putInSilence(forgeable, objectOf(fresh('silence.bin'), randomBytes(1000)))
-    await withoutStrayErrors(async () => void (await failureOf(aborted())))
+    const sockets = new Set<Socket>()
+    const abort = new AbortController()
+    const server = createServer(socket => {
+      sockets.add(socket.on('error', () => {}))
+      socket.once('data', () => abort.abort()).resume()
+    })
+    const target = await forgeableIn(context).open(await listen(server))
+    onTestFinished(async () => {
+      await target.close?.()
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    })
+    const put = () => target.put(objectOf(fresh('silence.bin'), randomBytes(1000)), abort.signal)
+    await withoutStrayErrors(async () => void (await failureOf(put())))
   })
 }
