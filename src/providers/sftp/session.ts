@@ -4,8 +4,6 @@ import { Problem } from '../../problem.ts'
 
 /** Idle timeout of a connection, in milliseconds. */
 const IDLE_MS = 60_000
-/** Time limit for a response, in milliseconds. The server may be writing a large file to a slow disk. */
-const SILENT_MS = 300_000
 /** Time without a response after which an aborted put closes the connection, in milliseconds. */
 const UNRESPONSIVE_MS = 10_000
 /** Time limit for closing a connection gracefully, in milliseconds. */
@@ -52,17 +50,10 @@ export function createSftpSession(
   client.on('close', () => lose('closed the connection'))
   sftp.on('error', (error: Error) => lose('sent invalid SFTP data', error))
   sftp.on('end', () => lose('ended the SFTP session'))
+  // A put that waits has a time limit of its own.
   socket.setTimeout(IDLE_MS).on('timeout', () => {
     if (waiting.size === 0) lose('was not used')
-    else if (!loseAfter(SILENT_MS)) socket.setTimeout(IDLE_MS)
   })
-
-  /** @returns whether requests have waited for longer than `ms` */
-  function loseAfter(ms: number): boolean {
-    const isSilent = waiting.size > 0 && Date.now() - heardAt >= ms
-    if (isSilent) lose(`did not respond for ${ms / 1000} s`)
-    return isSilent
-  }
 
   function call<T>(send: (sftp: SFTPWrapper, done: Done<T>) => void): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -88,7 +79,10 @@ export function createSftpSession(
 
   return {
     call,
-    closeIfUnresponsive: () => void loseAfter(UNRESPONSIVE_MS),
+    closeIfUnresponsive() {
+      if (waiting.size > 0 && Date.now() - heardAt >= UNRESPONSIVE_MS)
+        lose(`did not respond for ${UNRESPONSIVE_MS / 1000} s`)
+    },
     end: () => lose('was left'),
   }
 }
