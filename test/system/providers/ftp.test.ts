@@ -5,9 +5,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import type { ConnectionSettings } from '../../../src/http/connections.ts'
 import type { Target } from '../../../src/providers/contract.ts'
 import { ftp } from '../../../src/providers/ftp/index.ts'
-import type { Destination } from '../../../src/uploader/destinations.ts'
-import { openDestinations } from '../../../src/uploader/open.ts'
-import { deliverObject } from '../../helpers/deliver-object.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
 import { hasAll, needsAll } from '../../helpers/needs.ts'
@@ -75,16 +72,6 @@ describeProvider(
   async () => startContract(await startProFtpdFtp('explicit')),
   PROFTPD_NEEDS,
 )
-async function openDestination(options: Options): Promise<Destination> {
-  const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
-  const spec = { type: 'ftp', name: 'Default', provider: ftp, options: config }
-  const { caFile } = options
-  const common = { onConflict: 'replace', dedupe: false, caFile } as const
-  const [destination] = await openDestinations([{ ...spec, common }], '{filename}', () => {})
-  onTestFinished(() => destination?.target.close?.())
-  return destination as Destination
-}
-
 describe('options of ftp', () => {
   const minimal = { host: 'example.com', username: 'u', password: 'p', urlPrefix: 'https://img.example.com' }
 
@@ -152,16 +139,6 @@ describe('ftp at ProFTPD', () => {
     await own.close?.()
     await expect.poll(proxy.connections).toBe(0)
     expect(await listFiles(server.directory)).toHaveLength(9)
-  })
-
-  it('delivers over connections that were lost in between', async () => {
-    const destination = await openDestination(loginOf(server))
-    const limits = { timeoutMs: 10_000, retries: 3 }
-    for (const key of ['a.png', 'b.png', 'c.png']) {
-      await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
-      server.killSessions()
-    }
-    expect(await listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
   })
 
   it('gives up at once on a server that says nothing any more, and closes', async () => {

@@ -4,9 +4,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { orAborted } from '../../../src/flow/cancellation.ts'
 import type { Target, UploadObject } from '../../../src/providers/contract.ts'
 import { sftp } from '../../../src/providers/sftp/index.ts'
-import type { Destination } from '../../../src/uploader/destinations.ts'
-import { openDestinations } from '../../../src/uploader/open.ts'
-import { deliverObject } from '../../helpers/deliver-object.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
@@ -187,15 +184,6 @@ function pausedObject(
   return { object: { ...objectOf(key, bytes), read }, go, sent }
 }
 
-async function openDestination(options: Options): Promise<Destination> {
-  const config = sftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
-  const spec = { type: 'sftp', name: 'Default', provider: sftp, options: config }
-  const common = { onConflict: 'replace', dedupe: false } as const
-  const [destination] = await openDestinations([{ ...spec, common }], '{filename}', () => {})
-  onTestFinished(() => destination?.target.close?.())
-  return destination as Destination
-}
-
 describe('sftp at OpenSSH', () => {
   let server: OpenSsh
   let target: Target
@@ -219,22 +207,6 @@ describe('sftp at OpenSSH', () => {
   }, async () => {
     const options = { ...loginOf(server), host: '127.0.0.1', directory: 'large', urlPrefix: 'https://x.org' }
     expect(await measureGrowth('sftp', options, 128)).toBeLessThan(64)
-  })
-
-  it('removes the temporary file of a put that is aborted, and leaves the other puts alone', async () => {
-    const abort = new AbortController()
-    const [stopped, kept] = [
-      pausedObject('a.bin', Buffer.alloc(3 * MIB)),
-      pausedObject('b.bin', Buffer.alloc(3 * MIB)),
-    ]
-    const puts = [target.put(stopped.object, abort.signal), target.put(kept.object, never())] as const
-    await Promise.all([stopped.sent, kept.sent])
-    const reason = new Error('the client has left')
-    abort.abort(reason)
-    await expect(puts[0]).rejects.toBe(reason)
-    kept.go()
-    await puts[1]
-    await expect.poll(() => listFiles(server.directory)).toEqual(['b.bin'])
   })
 
   it('uses one connection for all puts, and none before the first', async () => {
@@ -264,31 +236,6 @@ describe('sftp at OpenSSH', () => {
     expect((await listFiles(server.directory)).filter(isTemporary)).toHaveLength(3)
     await target.put(objectOf('again.bin', Buffer.of(1)), never())
     await expect.poll(() => listFiles(server.directory)).toEqual(['again.bin'])
-  })
-
-  it('delivers over a connection that was lost in between', async () => {
-    const destination = await openDestination(loginOf(server))
-    const limits = { timeoutMs: 10_000, retries: 3 }
-    for (const key of ['a.png', 'b.png', 'c.png']) {
-      await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
-      server.killSessions()
-    }
-    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
-  })
-
-  it('delivers once a server is back that was away', async () => {
-    const proxy = await startProxy([server.port])
-    onTestFinished(() => proxy.close())
-    const destination = await openDestination({ ...loginOf(server), port: proxy.port })
-    proxy.cutAfter(0)
-    const delivered = deliverObject(destination, objectOf('a.png', Buffer.of(1)), {
-      timeoutMs: 9000,
-      retries: 9,
-    })
-    await expect.poll(proxy.accepted).toBeGreaterThan(1)
-    proxy.mend()
-    await delivered
-    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png'])
   })
 
   it('gives up at once on a server that says nothing any more, and closes', async () => {

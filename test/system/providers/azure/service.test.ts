@@ -182,18 +182,6 @@ describe('at azurite', () => {
     const list = await (await azurite.send('GET', '/checked?restype=container&comp=list')).text()
     expect(list).toContain('<Blobs/>')
   })
-
-  it('a server that is silent is left at once, without a connection', async () => {
-    const proxy = await startProxy(() => 'silence')
-    const target = await open({ ...options, endpoint: proxy.endpoint })
-    const controller = new AbortController()
-    const putting = target.put(objectOf('a.png', Buffer.alloc(9 * MIB)), controller.signal)
-    await expect.poll(() => proxy.seen).not.toEqual([])
-    controller.abort(new Error('enough'))
-    await expect(putting).rejects.toThrow('enough')
-    await target.close?.()
-    await expect.poll(() => proxy.countConnections()).toBe(0)
-  })
 })
 
 describe('what only the real service answers', () => {
@@ -285,6 +273,25 @@ describe('what only the real service answers', () => {
     )
     expect(failure).toMatchObject({ retryable: true })
     expect(failure.message).toContain('because another upload stored a blob with this name')
+  })
+
+  it('blocks of two uploads with one name, which must not be mixed: their IDs differ', async () => {
+    const ids = new Set<string | null>()
+    const answer = (_: string, url: string) => {
+      ids.add(new URL(url, 'http://host').searchParams.get('blockid'))
+      return { status: url.includes('blocklist') ? 403 : 201, headers: own }
+    }
+    for (let upload = 1; upload <= 2; upload++) await ask(answer, largeObject('a.mp4', 65 * MIB))
+    expect(ids.size).toBe(2 * 9 + 1)
+  })
+
+  it.each([
+    ['https://img.example.com', 'https'],
+    ['http://img.example.com', 'https,http'],
+  ])('a signed URL at %s opens the blob by %s only', async (urlPrefix, protocols) => {
+    const target = await open({ account: 'pictures1', container: 'img', accountKey, urlPrefix })
+    const { url } = (await target.sign?.('a.png', 'GET', 60, never())) ?? { url: '' }
+    expect(new URL(url).searchParams.get('spr')).toBe(protocols)
   })
 
   it.each(['a./b.png', 'a/b.', `${'x'.repeat(1021)}.png`])(
