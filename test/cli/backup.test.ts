@@ -1,4 +1,4 @@
-import { copyFile, lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { backUpSqlite } from '../../src/store/backup.ts'
@@ -86,63 +86,6 @@ describe('upload-server backup', () => {
     await configure(config({ database: { path: 'backup-1.db' } }))
     expect(await backup('backup-2.db')).toMatchObject({ code: 0 })
     expect(countRows(join(cwd, 'backup-2.db'))).toBe(100)
-  })
-
-  it('never replaces a file, a symlink, or one that leads nowhere', async () => {
-    await configure(config({ database: { path: 'a.db' } }))
-    fillSqlite(join(cwd, 'a.db'), 1).close()
-    await writeFile(join(cwd, 'backup-file'), 'mine')
-    await symlink('backup-file', join(cwd, 'backup-link'))
-    await symlink('elsewhere', join(cwd, 'backup-nowhere'))
-    for (const name of ['backup-file', 'backup-link', 'backup-nowhere']) {
-      const { code, stderr } = await backup(name)
-      expect(code).toBe(1)
-      expect(stderr).toContain(`${name}": the file exists, and a backup never replaces a file.`)
-    }
-    expect(await readFile(join(cwd, 'backup-file'), 'utf8')).toBe('mine')
-    expect((await lstat(join(cwd, 'backup-nowhere'))).isSymbolicLink()).toBe(true)
-    expect(await leftIn(cwd)).toHaveLength(3)
-    expect(await readdir(cwd)).not.toContain('elsewhere')
-  })
-
-  it.each([
-    ['missing/b.db', 'its folder does not exist. Create the folder first.'],
-    ['a.db/b.db', 'its folder does not exist. Create the folder first.'],
-  ])('to %s fails with the reason', async (file, reason) => {
-    await configure(config({ database: { path: 'a.db' } }))
-    fillSqlite(join(cwd, 'a.db'), 1).close()
-    const stderr = `Could not create the backup "${join(cwd, file)}": ${reason}\n`
-    expect(await backup(file)).toEqual({ code: 1, stdout: '', stderr })
-  })
-
-  it('of a server that has stored nothing creates no database', async () => {
-    await configure(config({ database: { path: 'a.db' } }))
-    const { code, stderr } = await backup('backup.db')
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringContaining(`There is no database at "${join(cwd, 'a.db')}".`),
-    })
-    expect(await readdir(cwd)).toEqual(['upload-server.json'])
-  })
-
-  it('of a file that is not a database says so and leaves nothing', async () => {
-    await configure(config({ database: { path: 'a.db' } }))
-    await writeFile(join(cwd, 'a.db'), 'no database '.repeat(1000))
-    const { code, stderr } = await backup('backup.db')
-    expect(code).toBe(1)
-    expect(stderr).toContain('is damaged or not an SQLite database')
-    expect(await leftIn(cwd)).toEqual([])
-  })
-
-  it('of PostgreSQL prints the command to use, without the password and what only the server understands', async () => {
-    const url = 'postgres://me:hunter2@db.example:5433/uploads?query_timeout=9000&sslmode=require'
-    await configure(config({ database: { driver: 'postgres', url } }))
-    const { code, stdout, stderr } = await backup('my dump')
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain(
-      `pg_dump --format custom --file 'my dump' 'postgres://me@db.example:5433/uploads?sslmode=require'\n`,
-    )
-    expect(stderr).not.toContain('hunter2')
   })
 })
 

@@ -179,9 +179,9 @@ it.each([
 })
 
 describe('prune', () => {
-  it.each(['0d', '5d'])('of %s forgets nothing without --yes where nobody can be asked', async age => {
+  it('forgets nothing without --yes where nobody can be asked', async () => {
     await remember({ time: Date.now() - 9 * DAY_MS })
-    expect(await prune(age, '--all')).toEqual({
+    expect(await prune('5d', '--all')).toEqual({
       code: 1,
       stdout: '',
       stderr: 'Could not ask for confirmation without a terminal. Add --yes to delete the entries.\n',
@@ -189,30 +189,23 @@ describe('prune', () => {
     expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
   })
 
-  it.each([
-    ['--caller', 'nobody'],
-    ['--search', 'x'],
-    ['--name', 'x'],
-    ['--link', 'x'],
-    ['--sha256', '62c8'],
-    ['--since', '7d'],
-    ['--until', '7d'],
-    ['--limit', '1'],
-    ['--json'],
-  ])('deletes nothing instead of everything because it ignores %s', async (...filter) => {
-    await remember({ time: Date.now() - 9 * DAY_MS })
-    const after = await prune('0d', '--all', ...filter, '--yes')
-    expect(after).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`error: unknown option '${filter[0]}'`),
-    })
-    const before = await history(...filter, 'prune', '0d', '--all', '--yes')
-    expect(before).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^--[\w-]+ must be written after "prune"\.$/m),
-    })
-    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
-  })
+  it.each([['--search', 'x'], ['--until', '7d'], ['--json']])(
+    'deletes nothing instead of everything because it ignores %s',
+    async (...filter) => {
+      await remember({ time: Date.now() - 9 * DAY_MS })
+      const after = await prune('0d', '--all', ...filter, '--yes')
+      expect(after).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`error: unknown option '${filter[0]}'`),
+      })
+      const before = await history(...filter, 'prune', '0d', '--all', '--yes')
+      expect(before).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^--[\w-]+ must be written after "prune"\.$/m),
+      })
+      expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
+    },
+  )
 
   it('removes what is older, and no file', async () => {
     const files = join(cwd, 'upload-server', 'files')

@@ -110,10 +110,13 @@ it.each(['5s', '5', '1m', '2h', '3d'])('--older-than takes %s as every other tim
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'remove    local/main  old.png\n' })
 })
 
-it.each([idOfJob('job1'), 'request-job1'])('of the job %s what another job names, too, stays', async word => {
+it.each([
+  ['id', () => idOfJob('job1')],
+  ['request id', () => 'request-job1'],
+])('of the upload with this %s what another upload names, too, stays', async (_, word) => {
   await remember('job1', { key: 'mine.png' }, { key: 'shared.png' })
   await remember('job2', { key: 'shared.png' })
-  expect(await remove(word, '--yes')).toMatchObject({
+  expect(await remove(word(), '--yes')).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('kept      local/main  shared.png: another upload shares it'),
   })

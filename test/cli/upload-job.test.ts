@@ -107,12 +107,6 @@ describe('a job', () => {
     ],
     ['that may fail', ['absent', '--soft-fail'], 0, /^absent: the file does not exist\n1 of 1 files failed/],
     [
-      'that may fail, typed wrong',
-      ['absent', '--soft-fail', '--strip-components', '1'],
-      2,
-      /^--strip-components requires --keep-folders\.\n$/,
-    ],
-    [
       'whose list is absent',
       ['--files-from', 'x'],
       2,
@@ -124,15 +118,7 @@ describe('a job', () => {
       2,
       /^Could not read "\." \(--files-from\): it is a directory\. To /,
     ],
-    ['whose list has no name', ['--files-from', ''], 2, /^A file name is empty\. /],
-    ['with two lists', ['--files-from', '-', '--files-from', 'b.txt'], 2, /Must be given only once\.\n/],
     ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait requires --server\.\n$/],
-    [
-      'with one name for two',
-      ['a.txt', 'b.txt', '--name', 'c.txt'],
-      2,
-      /^--name can be used with only one file, but there are 2\.\n$/,
-    ],
     ['with an unknown option', ['a.txt', '--nope'], 2, /unknown option '--nope'/],
     [
       'with a wrong time',
@@ -140,22 +126,12 @@ describe('a job', () => {
       2,
       /Must be a time such as 90s, 10m, 1h or 30d\./,
     ],
-    ['with standard input for two', ['-', '--files-from', '-'], 2, /^Standard input can be either a file/],
     ['whose report has no folder to be in', ['a.txt', '--junit', 'a.txt/j.xml'], 2, /ENOTDIR|EEXIST/],
   ])('%s', async (_, args, code, said) => {
     const cwd = await makePlace({ 'a.txt': 'a', 'b.txt': 'b' })
     const result = await runCli(['upload', ...args], { cwd, input: '' })
     expect(result).toMatchObject({ code, stderr: expect.stringMatching(said) })
     if (code === 2) expect(await readdir(join(cwd, 'stored')).catch(() => [])).toEqual([])
-  })
-
-  it('calls one file what --name says, here and there', async () => {
-    const app = await startApp({ config: IN_PLACE })
-    const cwd = await makePlace({ 'a.txt': 'a' })
-    const here = await runCli(['upload', 'a.txt', '--name', 'b.txt'], { cwd })
-    expect(here).toMatchObject({ code: 0, stdout: 'https://img.example/b.txt\n' })
-    const there = await runCli(['upload', 'a.txt', '--name', 'b.txt', '--server', app.url], { cwd })
-    expect(there).toMatchObject({ code: 0, stdout: `${app.url}/files/Default/b.txt\n` })
   })
 })
 
