@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +14,7 @@ import { startGate } from './helpers/gate.ts'
 import { formBody, sendUpload } from './helpers/raw-request.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 import { startStubBucket } from './helpers/stub-bucket.ts'
+import { serve } from './uploader/sources/servers.ts'
 
 const MB = 1024 * 1024
 const KEY = 'k3y-0f-the-server'
@@ -66,14 +66,10 @@ describe('limits.fileSize', () => {
 
   it('holds for addresses, also without a length, and for data: addresses', async () => {
     const app = await startLimited({ fileSize: '1000B' })
-    const server = createServer((req, res) => {
+    const { origin: base } = await serve((req, res) => {
       if (req.url === '/known') res.setHeader('Content-Length', 5000)
       res.end(Buffer.alloc(5000))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const data = `data:text/plain;base64,${Buffer.alloc(1001).toString('base64')}`
     const answer = await post(`${app.url}/upload`, list(`${base}/known`, `${base}/unknown`, data))
     expectFailure(answer, 413, 'too_large')

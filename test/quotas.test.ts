@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runCli } from './cli/run-cli.ts'
 import { ask } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
@@ -11,6 +9,7 @@ import { formOf, post } from './helpers/form.ts'
 import { sendRaw } from './helpers/raw-request.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 import { startStubBucket } from './helpers/stub-bucket.ts'
+import { serve } from './uploader/sources/servers.ts'
 
 const KEY = 'k3y-with-a-quota'
 const PNG = Buffer.from(
@@ -199,10 +198,7 @@ describe('the limits of a key', () => {
     const root = await makeDirectory()
     await writeFile(join(root, 'long.txt'), 'a'.repeat(101))
     await writeFile(join(root, 'short.txt'), 'a')
-    const remote = createServer((req, res) => res.end('a'.repeat(req.url === '/long.txt' ? 101 : 1)))
-    await new Promise<void>(resolve => remote.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void remote.close())
-    const origin = `http://127.0.0.1:${(remote.address() as AddressInfo).port}`
+    const { origin } = await serve((req, res) => res.end('a'.repeat(req.url === '/long.txt' ? 101 : 1)))
     const sources = { url: { allowPrivate: true }, path: { roots: [root] } }
     const app = await startApp({ config: config({ fileSize: '100B', types: ['image/*'] }, { sources }) })
     for (const place of [origin, root]) {

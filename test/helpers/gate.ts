@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { onTestFinished } from 'vitest'
+import type { ServerResponse } from 'node:http'
+import { expect } from 'vitest'
+import { serve } from '../uploader/sources/servers.ts'
 
 /** A web server whose answers wait until they are let go, to keep uploads of its file under way. */
 export interface Gate {
@@ -16,20 +15,14 @@ export interface Gate {
 export async function startGate(): Promise<Gate> {
   const waiting: ServerResponse[] = []
   let isOpen = false
-  const server = createServer((_req, res) => {
+  const { origin } = await serve((_req, res) => {
     if (isOpen) res.end('the file')
     else waiting.push(res)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/file.txt`,
+    url: `${origin}/file.txt`,
     async reached(count) {
-      while (waiting.length < count) await once(server, 'request')
+      await expect.poll(() => waiting.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
     },
     open() {
       isOpen = true

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
@@ -18,6 +17,7 @@ import { list, post } from '../helpers/form.ts'
 import { makeHostKey } from '../helpers/host-key.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { serve, serveRaw } from '../uploader/sources/servers.ts'
 
 /** Found whole in every spelling that encodes what is special only; the rest of a secret is everything special. */
 const core = (name: string): string => `m4rk0${name}0q9`
@@ -35,7 +35,7 @@ const SECRETS = [
 async function startMirror(): Promise<{ url: string; told: string[]; repeatBarely(isBare: boolean): void }> {
   const told: string[] = []
   let isBare = false
-  const server = createServer(async (req, res) => {
+  const { origin: url } = await serve(async (req, res) => {
     const path = req.url ?? ''
     const body = (await text(req).catch(() => '')).slice(0, 2000)
     const lines = Array.from({ length: req.rawHeaders.length / 2 }, (_, i) =>
@@ -69,7 +69,6 @@ async function startMirror(): Promise<{ url: string; told: string[]; repeatBarel
         )
     else res.writeHead(403, { 'X-Ms-Error-Code': 'Refused' }).end(echo)
   })
-  const url = `http://127.0.0.1:${await listenOn(server)}`
   return {
     ...{ url, told },
     repeatBarely(value) {
@@ -80,15 +79,14 @@ async function startMirror(): Promise<{ url: string; told: string[]; repeatBarel
 
 /** A server of lines, such as FTP's, that repeats what it was told. */
 async function startParrot(): Promise<number> {
-  const server = createTcpServer(socket => {
-    socket.on('error', () => {})
+  const { port } = await serveRaw(socket => {
     socket.write('220 hello\r\n')
     socket.on('data', data => {
       const line = String(data).trim()
       socket.write(/^USER/.test(line) ? '331 go on\r\n' : `530 you said ${line}\r\n`)
     })
   })
-  return listenOn(server)
+  return port
 }
 
 /** An SSH server that takes no password. */
@@ -105,12 +103,6 @@ async function startSsh(): Promise<{ port: number; fingerprint: string }> {
   const key = parsed.getPublicSSH()
   const hash = createHash('sha256').update(key).digest('base64').replace('=', '')
   return { port: (server.address() as AddressInfo).port, fingerprint: `SHA256:${hash}` }
-}
-
-async function listenOn(server: ReturnType<typeof createTcpServer>): Promise<number> {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
 }
 
 function configOf(mirror: string, parrot: number, ssh: { port: number; fingerprint: string }) {
@@ -482,8 +474,9 @@ function excerptAround(everything: string, spellings: readonly string[]): string
 }
 
 it('attack: a mirror repeats its login, and the upload is a success all the same', async () => {
-  const server = createServer((req, res) => void res.writeHead(403).end(`no: ${req.headers.authorization}`))
-  const url = `http://127.0.0.1:${await listenOn(server)}`
+  const { origin: url } = await serve(
+    (req, res) => void res.writeHead(403).end(`no: ${req.headers.authorization}`),
+  )
   const directory = await makeDirectory()
   const local = { directory: 'stored', serve: true, mirrors: [{ destination: 'webdav/Default' }] }
   const webdav = { url, username: 'me', password: mark('mirror') }
@@ -512,7 +505,8 @@ it.each([
     (url: string) => ({ bucket: 'b', endpoint: url, addressingStyle: 'path', urlPrefix: 'http://x.example' }),
   ],
 ] as const)('attack: a credential that was made on the way is repeated by %s', async (type, optionsAt) => {
-  const server = createServer(async (req, res) => {
+  const { port } = await serve((req, res) => {
+    const url = `http://localhost:${port}`
     req.resume()
     if (req.url === '/api/auth/login')
       return void res.end(JSON.stringify({ code: 200, message: '', data: { token: plain('session') } }))
@@ -530,7 +524,7 @@ it.each([
     if (type === 'openlist') res.end(JSON.stringify({ code: 500, message: said, data: null }))
     else res.writeHead(403).end(`<Error><Code>No</Code><Message>${said}</Message></Error>`)
   })
-  const url = `http://localhost:${await listenOn(server)}`
+  const url = `http://localhost:${port}`
   const lent = {
     ...{ AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: plain('aws') },
     AWS_SESSION_TOKEN: plain('session'),
@@ -550,7 +544,7 @@ it.each([
 
 it('attack: a destination repeats a key, and what is shown of its answer ends in the middle of it', async () => {
   let before = ''
-  const server = createServer((req, res) => {
+  const { origin: url } = await serve((req, res) => {
     req.resume()
     const said = [
       `${before} ${req.headers['x-api-key']}`,
@@ -558,7 +552,6 @@ it('attack: a destination repeats a key, and what is shown of its answer ends in
     ]
     res.writeHead(400).end(said[before.length % 2])
   })
-  const url = `http://127.0.0.1:${await listenOn(server)}`
   const config = { providers: { chevereto: { Default: { url, apiKey: plain('host') } } } }
   const app = await startApp({ config })
   for (let length = 215; length < 256; length++) {
@@ -592,13 +585,14 @@ it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse,
   const directory = await makeDirectory()
   await writeFile(join(directory, 'a.txt'), 'hello')
   const arrived: string[] = []
-  const other = createServer((req, res) => {
+  const other = await serve((req, res) => {
     arrived.push(String(req.headers['x-upload-key']))
     res.end('{"success":true,"result":["http://x.example/a"]}')
   })
-  const otherUrl = `http://localhost:${await listenOn(other)}`
-  const server = createServer((req, res) => void req.resume().on('end', () => answer(req, res, otherUrl)))
-  const url = `http://127.0.0.1:${await listenOn(server)}`
+  const otherUrl = `http://localhost:${other.port}`
+  const { origin: url } = await serve(
+    (req, res) => void req.resume().on('end', () => answer(req, res, otherUrl)),
+  )
   const key = plain('upload')
   const { code, stdout, stderr } = await runCli(['upload', 'a.txt', '--server', url, '--key', key], {
     cwd: directory,

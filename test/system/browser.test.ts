@@ -1,19 +1,8 @@
-import { createServer } from 'node:http'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { inBrowser } from '../helpers/browser.ts'
+import { servePage } from '../helpers/evil-page.ts'
 import { download } from '../helpers/form.ts'
 import { startApp } from '../helpers/start-app.ts'
-
-/** A web server that answers every path with a page. @returns its port */
-async function servePage(html = '<!doctype html><title>a page</title>'): Promise<number> {
-  const server = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(html))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as { port: number }).port
-}
 
 it('a page of this machine uploads, and the picture it gets back is shown', async context => {
   await inBrowser(context, async open => {
