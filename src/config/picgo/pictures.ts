@@ -80,7 +80,7 @@ function noteUnsupported(compress: Old, watermark: Old, hasMark: boolean): void 
 
 /** One target format for all source formats except those in `formatConvertObj`. */
 function readFormat(compress: Old): unknown {
-  const all = spell(compress.get('convertFormat') ?? 'jpg')
+  const all = spell(compress.text('convertFormat') ?? 'jpg')
   const named: [string, string][] = []
   for (const [from, to] of Object.entries(parseObject(compress.get('formatConvertObj')))) {
     const [source, target] = [spell(from), spell(to)]
@@ -89,7 +89,7 @@ function readFormat(compress: Old): unknown {
     else
       compress.note(
         'formatConvertObj',
-        `was ignored for "${from}": converting it to "${String(to)}" is not supported`,
+        `was ignored for "${from}": converting it to ${JSON.stringify(to)} is not supported`,
       )
   }
   const general = isOneOf(FORMATS, all) ? all : undefined
