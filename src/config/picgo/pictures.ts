@@ -5,7 +5,11 @@ import { textOf } from '../../providers/shared/picgo-options.ts'
 import { compact, type Old } from './old.ts'
 
 /** PicList's names for our formats. */
-const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }
+const SPELLINGS = new Map([
+  ['jpg', 'jpeg'],
+  ['heif', 'avif'],
+  ['tif', 'tiff'],
+])
 
 export interface Pictures {
   /** Image options of all destinations; undefined if images are not changed. */
@@ -176,7 +180,7 @@ function noteSkipped(buildIn: Old): void {
 
 function spell(value: unknown): string | undefined {
   const name = textOf(value)?.toLowerCase()
-  return name === undefined ? undefined : (SPELLINGS[name] ?? name)
+  return name === undefined ? undefined : (SPELLINGS.get(name) ?? name)
 }
 
 function isOneOf<T extends string>(names: readonly T[], value: string | undefined): value is T {
