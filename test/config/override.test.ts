@@ -74,31 +74,6 @@ describe('UPLOAD_SERVER__… sets', () => {
   })
 })
 
-describe('the short names', () => {
-  it.each([
-    ['UPLOAD_SERVER_HOST', '::1', ['server', 'host'], '::1'],
-    ['UPLOAD_SERVER_PORT', '8080', ['server', 'port'], 8080],
-    ['UPLOAD_SERVER_KEY', '0123', ['server', 'key'], '0123'],
-    ['UPLOAD_SERVER_KEY', 'true', ['server', 'key'], 'true'],
-    ['UPLOAD_SERVER_KEY', ' a=b#c"d ', ['server', 'key'], ' a=b#c"d '],
-    ['UPLOAD_SERVER_PUBLIC_URL', 'https://i.example', ['server', 'publicUrl'], 'https://i.example'],
-    ['UPLOAD_SERVER_LOG_LEVEL', 'debug', ['log', 'level'], 'debug'],
-    ['upload_server_port', '8080', ['server', 'port'], 8080],
-  ])('%s=%s sets %j', async (name, text, path, value) => {
-    const { settings, notes } = await load({ [name]: text })
-    expect(pick(settings, path)).toBe(value)
-    expect(notes.join()).not.toContain(name)
-  })
-
-  it.each(['UPLOAD_SERVER_HOST', 'UPLOAD_SERVER_PORT', 'UPLOAD_SERVER_KEY', 'UPLOAD_SERVER_LOG_LEVEL'])(
-    '%s is not set when it is empty',
-    async name => {
-      const place = await makeDirectory()
-      expect((await load({ [name]: '' }, place)).settings).toEqual((await load({}, place)).settings)
-    },
-  )
-})
-
 function apply(config: Record<string, unknown>, env: Environment) {
   const problems: string[] = []
   const notes: string[] = []
@@ -108,30 +83,39 @@ function apply(config: Record<string, unknown>, env: Environment) {
   return { value, problems, notes }
 }
 
+describe('the short names', () => {
+  it.each([
+    ['UPLOAD_SERVER_HOST', '::1', { server: { host: '::1' } }],
+    ['UPLOAD_SERVER_PORT', '8080', { server: { port: 8080 } }],
+    ['UPLOAD_SERVER_KEY', '0123', { server: { key: '0123' } }],
+    ['UPLOAD_SERVER_KEY', 'true', { server: { key: 'true' } }],
+    ['UPLOAD_SERVER_KEY', ' a=b#c"d ', { server: { key: ' a=b#c"d ' } }],
+    ['UPLOAD_SERVER_PUBLIC_URL', 'https://i.example', { server: { publicUrl: 'https://i.example' } }],
+    ['UPLOAD_SERVER_LOG_LEVEL', 'debug', { log: { level: 'debug' } }],
+    ['upload_server_port', '8080', { server: { port: 8080 } }],
+    ['UPLOAD_SERVER_PORT', '', {}],
+  ])('%s=%s sets %j', (name, text, value) => {
+    expect(apply({}, { [name]: text })).toEqual({ value, problems: [], notes: [] })
+  })
+})
+
 describe('settings of the environment', () => {
   it.each([
-    'UPLOAD_SERVER__',
-    'UPLOAD_SERVER__SEVER__PORT',
-    'UPLOAD_SERVER__SERVER__PROT',
-    'UPLOAD_SERVER__SERVER__PORT__X',
-    'UPLOAD_SERVER__SERVER__',
-    'UPLOAD_SERVER__AUTH__KEYS__0__KEY',
-    'UPLOAD_SERVER__CONSTRUCTOR',
-    'UPLOAD_SERVER____PROTO__',
-    'UPLOAD_SERVER__SERVER__TOSTRING',
-    'Upload_Server__Sever',
-  ])('reports %s by its name', variable => {
+    ['UPLOAD_SERVER__', /^\. Available: /],
+    ['UPLOAD_SERVER__SEVER__PORT', /^\. Did you mean "server"\?$/],
+    ['UPLOAD_SERVER__SERVER__PROT', /^\. Did you mean "port"\?$/],
+    ['UPLOAD_SERVER__SERVER__PORT__X', /^$/],
+    ['UPLOAD_SERVER__SERVER__', /^\. Available: /],
+    ['UPLOAD_SERVER__AUTH__KEYS__0__KEY', /^$/],
+    ['UPLOAD_SERVER__CONSTRUCTOR', /^\. Available: /],
+    ['UPLOAD_SERVER____PROTO__', /^\. Available: /],
+    ['UPLOAD_SERVER__SERVER__TOSTRING', /^\. Available: /],
+    ['Upload_Server__Sever', /^\. Did you mean "server"\?$/],
+  ])('reports %s by its name', (variable, hint) => {
     const { problems, notes } = apply({ auth: { keys: [{ key: 'k' }] } }, { [variable]: 'x' })
     expect(notes).toEqual([])
-    expect(problems).toHaveLength(1)
-    expect(problems[0]?.startsWith(`${variable}: does not match a setting`)).toBe(true)
-  })
-
-  it.each([
-    ['UPLOAD_SERVER__SERVER__PROT', 'does not match a setting. Did you mean "port"?'],
-    ['UPLOAD_SERVER__SHUTDOWN__GRCE', 'does not match a setting. Did you mean "grace"?'],
-  ])('says what there is instead of %s', (variable, message) => {
-    expect(apply({}, { [variable]: 'x' }).problems).toEqual([`${variable}: ${message}`])
+    expect(problems).toEqual([expect.stringContaining(`${variable}: does not match a setting`)])
+    expect(problems[0]?.replace(`${variable}: does not match a setting`, '')).toMatch(hint)
   })
 
   it('reports variables of providers that do not exist', async () => {
@@ -217,18 +201,6 @@ describe('settings of the environment', () => {
     const config = apply({}, { [`UPLOAD_SERVER__${name}`]: text }).value as Record<string, object>
     const found = Object.entries(config[section.toLowerCase()] ?? {})
     expect(found).toEqual([[expect.stringMatching(new RegExp(`^${option}$`, 'i')), value]])
-  })
-})
-
-describe('what is wrong in a variable', () => {
-  it.each([
-    [{ UPLOAD_SERVER_PORT: 'http' }, 'server.port: must be a number, not a string'],
-    [{ UPLOAD_SERVER_PORT: '65536' }, 'server.port: must be 65535 or less'],
-    [{ UPLOAD_SERVER__AUTH__ANONYMOUS: 'yes' }, 'auth.anonymous: must be a boolean, not a string'],
-    [{ UPLOAD_SERVER__DEFAULT: 's3/nowhere' }, 'default: "s3/nowhere" can\'t be used.'],
-    [{ UPLOAD_SERVER__AUTH__KEYS: '[{"name":"a"}]' }, 'auth.keys[0].key: is missing. It must be a string'],
-  ])('%j is reported like a mistake in the file', async (env, problem) => {
-    await expect(load(env)).rejects.toThrow(problem)
   })
 })
 
