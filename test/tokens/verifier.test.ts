@@ -119,37 +119,57 @@ it.each([
 
 describe('attack:', () => {
   const forged = /^forged: /
+  const payloadOf = async () => (await token()).split('.')[1]
+  /** A token whose signature is made with a shared secret. */
+  async function signHmac(secret: string | Buffer, kid: string) {
+    const input = `${part({ alg: 'HS256', kid })}.${await payloadOf()}`
+    return `${input}.${createHmac('sha256', secret).update(input).digest('base64url')}`
+  }
+  /** Our token with another part, under its old signature. */
+  async function change(index: 0 | 1, value: unknown, claims: JWTPayload = {}) {
+    const parts = (await token(claims)).split('.')
+    parts[index] = part(value)
+    return parts.join('.')
+  }
+  const publicKey = () => createPublicKey({ key: ours.jwk as never, format: 'jwk' })
+  const TWICE = `{"alg":"none","alg":"RS256","kid":"${ours.kid}"}`
 
-  it('a signature of another key under our key ID', async () => {
-    expect(await judge(token({}, { kid: ours.kid }, other))).toMatch(forged)
+  it.each<[what: string, make: () => string | Promise<string>]>([
+    ['a signature of another key under our key ID', () => token({}, { kid: ours.kid }, other)],
+    ...['none', 'None', 'NONE'].map((alg): [string, () => Promise<string>] => [
+      `the algorithm ${alg}`,
+      async () => `${part({ alg, kid: ours.kid })}.${await payloadOf()}.`,
+    ]),
+    [
+      'HS256 with our public key (PEM)',
+      () => signHmac(publicKey().export({ type: 'spki', format: 'pem' }), ours.kid),
+    ],
+    [
+      'HS256 with our public key (DER)',
+      () => signHmac(publicKey().export({ type: 'spki', format: 'der' }), ours.kid),
+    ],
+    ['HS256 with our public key (JWK)', () => signHmac(JSON.stringify(ours.jwk), ours.kid)],
+    [
+      'an extension that must be understood',
+      () => change(0, { alg: 'RS256', kid: ours.kid, crit: ['exp'], exp: 1 }),
+    ],
+    [
+      'changed claims under an old signature',
+      () => change(1, { iss: server.url, ...CLAIMS, exp: 9_999_999_999 }),
+    ],
+    [
+      'members that are there twice: the check and the signature read the same',
+      () => change(1, `{"repository_owner_id":"666","iss":"${server.url}","repository_owner_id":"1234"}`),
+    ],
+    ['members of the header that are there twice', () => change(0, TWICE)],
+  ])('%s', async (_, make) => {
+    expect(await judge(make())).toMatch(forged)
   })
 
-  it('the algorithm none', async () => {
-    const [, payload] = (await token()).split('.')
-    for (const alg of ['none', 'None', 'NONE'])
-      expect(await judge(`${part({ alg, kid: ours.kid })}.${payload}.`)).toMatch(forged)
-  })
-
-  it('HS256 with our public key as the secret', async () => {
-    const [, payload] = (await token()).split('.')
-    const key = createPublicKey({ key: ours.jwk as never, format: 'jwk' })
-    for (const secret of [
-      key.export({ type: 'spki', format: 'pem' }),
-      key.export({ type: 'spki', format: 'der' }),
-      JSON.stringify(ours.jwk),
-    ]) {
-      const input = `${part({ alg: 'HS256', kid: ours.kid })}.${payload}`
-      const signature = createHmac('sha256', secret).update(input).digest('base64url')
-      expect(await judge(`${input}.${signature}`)).toMatch(forged)
-    }
-    expect(server.asked).toEqual([])
-  })
-
-  it('a shared secret in the key set does not make HS256 right', async () => {
+  it('a shared secret in the key set does not make HS256 right, and nothing is fetched for it', async () => {
     server.keys = [{ kty: 'oct', k: part('secret'), kid: 'shared', alg: 'HS256' }]
-    const input = `${part({ alg: 'HS256', kid: 'shared' })}.${(await token()).split('.')[1]}`
-    const signature = createHmac('sha256', 'secret').update(input).digest('base64url')
-    expect(await judge(`${input}.${signature}`)).toMatch(forged)
+    expect(await judge(signHmac('secret', 'shared'))).toMatch(forged)
+    expect(server.asked).toEqual([])
   })
 
   it('an algorithm that is not configured, by a key of the issuer', async () => {
@@ -164,28 +184,6 @@ describe('attack:', () => {
     expect(await judge(token({}, { ...header, kid: ours.kid }, other))).toMatch(forged)
     expect(await judge(token({}, header))).toMatchObject({ outcome: 'accepted' })
     expect(evil.asked).toEqual([])
-  })
-
-  it('an extension that must be understood', async () => {
-    const [, payload, signature] = (await token()).split('.')
-    const header = part({ alg: 'RS256', kid: ours.kid, crit: ['exp'], exp: 1 })
-    expect(await judge(`${header}.${payload}.${signature}`)).toMatch(forged)
-  })
-
-  it('changed claims under an old signature', async () => {
-    const [header, , signature] = (await token()).split('.')
-    const claims = part({ iss: server.url, ...CLAIMS, exp: 9_999_999_999 })
-    expect(await judge(`${header}.${claims}.${signature}`)).toMatch(forged)
-  })
-
-  it('members that are there twice: the check and the signature read the same', async () => {
-    const [header, payload, signature] = (await token({ repository_owner_id: '666' })).split('.')
-    const twice = Buffer.from(payload ?? '', 'base64url')
-      .toString()
-      .replace(/^\{/, '{"repository_owner_id":"1234",')
-    expect(await judge(`${header}.${part(twice)}.${signature}`)).toMatch(forged)
-    const algorithms = part(`{"alg":"none","alg":"RS256","kid":"${ours.kid}"}`)
-    expect(await judge(`${algorithms}.${payload}.${signature}`)).toMatch(forged)
   })
 
   it('members that are there twice in a signed token: the last one counts everywhere', async () => {
