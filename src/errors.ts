@@ -76,15 +76,15 @@ export function asUploadError(error: unknown, message: string): UploadError {
     : new UploadError('internal_error', message, { cause: error })
 }
 
-/** What was thrown says, be it an error or not. */
+/** Message of a thrown value, error or not. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
-/** What is read of what others throw. */
+/** Maximum number of characters that are read from errors of other code. */
 const THROWN_CHARACTERS = 10_000
 
-/** What was thrown by code of others, in words: the message of a TypeError needs its name. */
+/** Message of an error that other code has thrown. The message of a TypeError needs its name. */
 export function describeThrown(error: unknown): string {
   return hideSignatures(wordsOf(error).slice(0, THROWN_CHARACTERS))
 }

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import { CONTROLS } from './safe-text.ts'
 
-/** What came of one file of a request, for people at a terminal; JSON lines leave it out. */
+/** Result of one file of a request, for terminals. JSON lines omit it. */
 export interface LoggedFile {
   /** As the client named it. */
   readonly name: string

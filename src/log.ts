@@ -48,7 +48,7 @@ function hideQuery(address: string): string {
   return `${address.slice(0, at)}?[hidden]${address.slice(end)}`
 }
 
-/** What is kept for later while it can't be written, bytes; the rest is dropped. */
+/** Maximum number of bytes kept while they can't be written. The rest is dropped. */
 const KEPT_BYTES = 1024 * 1024
 
 /** Whether it is people who read the log. */

@@ -5,7 +5,7 @@ export const PACKAGE_FOLDER = new URL('../', import.meta.url)
 
 let version: string | undefined
 
-/** Of this program, as its package says. It is read once. */
+/** Version of this program, from its package. Read once. */
 export function readVersion(): string {
   version ??= String(JSON.parse(readFileSync(new URL('package.json', PACKAGE_FOLDER), 'utf8')).version)
   return version

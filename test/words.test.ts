@@ -76,7 +76,7 @@ function readSchema(file: string): Line[] {
 
 /** The comments of a source, a configuration or an example. Code in backticks is not read. */
 function readComments(file: string): Line[] {
-  const comment = file.endsWith('.ts')
+  const comment = /\.[jt]s$/.test(file)
     ? /(?:^ {0,20}(?:\/\*\*?|\*|\/\/)|[\s;{},)]\/\/) (.{1,400})$/
     : /(?:^|\s)# (.{1,400})$/
   return toLines(file, readFileSync(file, 'utf8')).flatMap(line => {

@@ -42,7 +42,7 @@ export function createProgram(
       writeErr: text => terminal.note(withoutLogins(text).replace(/\n$/, '')),
     })
     .exitOverride()
-    .enablePositionalOptions() // What follows the name of a command is its own.
+    .enablePositionalOptions() // Options after the name of a command belong to it.
     .addHelpText('after', notes)
     .showHelpAfterError(`Try: ${name} --help`)
   for (const one of commands) addCommand(program, one, terminal, onCall)

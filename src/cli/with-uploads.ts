@@ -9,7 +9,7 @@ interface Options extends CommonOptions, UploadsHereOptions, Partial<Omit<Client
   readonly retryMaxTime?: number
 }
 
-/** What uploads: a client of the server that `--server` names, or the uploader of this process. */
+/** Uploader: a client of the server that `--server` names, or the uploader of this process. */
 export interface OpenedUploads {
   /** Uploads to one destination. @throws UploadError if this process does not have it */
   to(where: UploadsHereOptions): Uploads

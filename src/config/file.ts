@@ -10,7 +10,7 @@ export interface ConfigFile {
   readonly text: string
 }
 
-/** What decides where the file is looked for. */
+/** Inputs that decide where the file is searched. */
 export interface WhereToLook extends PathContext {
   /** The file of `--config`, or of a configuration that is reloaded. */
   file?: string | undefined

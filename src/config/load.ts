@@ -150,7 +150,7 @@ function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPor
 function warnOfProxies({ server, auth }: Settings): string[] {
   const { host, port, publicUrl, trustProxy } = server
   if (!auth.loopbackExempt || isSocketPath(host)) return []
-  // What comes from the reverse proxy of auth.reverseProxy is never local.
+  // Requests from the reverse proxy of auth.reverseProxy are never local.
   if (auth.reverseProxy?.from.some(one => isLoopbackAddress(one.split('/')[0]))) return []
   const isPublic = publicUrl !== undefined && !isOwnAddress(new URL(publicUrl), host, port)
   if (!isPublic && trustProxy.length === 0) return []

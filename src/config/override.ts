@@ -60,7 +60,7 @@ export async function readDotenv(file: string): Promise<Environment | undefined>
 
 /** A setting of the environment or of the command line, which overrides the file. */
 export interface Override {
-  /** What sets it: a variable, with its `.env` file, or a flag. */
+  /** Origin of the value: a variable, with its `.env` file, or a flag. */
   readonly name: string
   /** Path of the setting in the configuration, case-insensitive. */
   readonly path: readonly string[]

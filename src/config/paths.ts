@@ -2,7 +2,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import type { KnownHosts } from '../providers/contract.ts'
 
-/** What decides where configuration and data are located. */
+/** Inputs that decide where configuration and data are located. */
 export interface PathContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform

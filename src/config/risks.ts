@@ -15,17 +15,7 @@ export function findRisks(
   { settings, destinations }: LoadedConfig,
   opened: readonly Destination[],
 ): string[] {
-  const { server, auth, keyTemplate } = settings
-  const keys = [
-    ...(server.key === undefined ? [] : [{ path: 'server.key', key: server.key }]),
-    ...auth.keys.map(({ key }, index) => ({ path: `auth.keys[${index}].key`, key })),
-  ]
-  const short = keys
-    .filter(({ key }) => key.length < SHORT_KEY)
-    .map(
-      ({ path, key }) =>
-        `${path} is too short (${key.length} characters). Use at least 20 random characters, for example: openssl rand -hex 24`,
-    )
+  const { auth, keyTemplate } = settings
   const replacing = new Map(
     opened
       .filter(({ target, onConflict }) => onConflict === 'replace' && !target.traits?.namesFiles)
@@ -42,5 +32,19 @@ export function findRisks(
         `the new file. Add {sha256-8} to the key template${canRename ? ', or set onConflict to "rename"' : ''}.`
       )
     })
-  return [...short, ...findTokenRisks(auth.tokens), ...lossy]
+  return [...findShortKeys(settings), ...findTokenRisks(auth.tokens), ...lossy]
+}
+
+/** @returns a sentence for each upload key that is too short */
+export function findShortKeys({ server, auth }: LoadedConfig['settings']): string[] {
+  const keys = [
+    ...(server.key === undefined ? [] : [{ path: 'server.key', key: server.key }]),
+    ...auth.keys.map(({ key }, index) => ({ path: `auth.keys[${index}].key`, key })),
+  ]
+  return keys
+    .filter(({ key }) => key.length < SHORT_KEY)
+    .map(
+      ({ path, key }) =>
+        `${path} is too short (${key.length} characters). Use at least 20 random characters, for example: openssl rand -hex 24`,
+    )
 }

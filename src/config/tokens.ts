@@ -160,7 +160,7 @@ export function findTokenRisks(entries: readonly TokenSettings[]): string[] {
     const events = entry.claims['event_name']
     if (isOfGithub(entry) && (!events || events.some(one => OF_FORKS.some(event => matches(event, one)))))
       risks.push(
-        'workflows on pull_request_target and workflow_run get tokens of your repository, also for changes of others. List the events that may upload in "event_name"',
+        'workflows on pull_request_target and workflow_run get tokens of your repository, also for changes by other people. List the events that may upload in "event_name"',
       )
     if (entry.preset === 'circleci' && !claims.includes(ORIGIN))
       risks.push(`jobs for forks get tokens if the project passes secrets to them. Add "${ORIGIN}"`)

@@ -23,9 +23,9 @@ export interface HttpRequest {
 
 /** Why a server rejected a request. Defaults depend on the status. */
 export interface Refusal {
-  /** What the status means. */
+  /** Meaning of the status. */
   readonly meaning?: string | undefined
-  /** What the server says of it. It is shortened, and may be empty if there is a meaning. */
+  /** Explanation by the server. Shortened; may be empty if there is a meaning. */
   readonly reason: string
   readonly advice?: string | undefined
   readonly code?: ErrorCode

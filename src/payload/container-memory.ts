@@ -1,11 +1,11 @@
 const MIB = 1024 * 1024
-/** What the program takes without requests, bytes. */
+/** Memory of the program without requests, in bytes. */
 const IDLE_BYTES = 96 * MIB
-/** What counts as left in a container that is too small, bytes. */
+/** Memory assumed to be left in a container that is too small, in bytes. */
 const LEAST_BYTES = 8 * MIB
 
 /**
- * What a container has for requests, bytes. Infinity outside of a container.
+ * Memory of a container for requests, in bytes. Infinity outside of a container.
  *
  * @param limit memory limit of the container, bytes
  */

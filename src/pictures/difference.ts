@@ -91,7 +91,7 @@ function findChanged(
 ): { isChanged: Uint8Array; count: number } {
   const isChanged = new Uint8Array(width * height)
   const [bothWide, bothHigh] = [Math.min(a.width, b.width), Math.min(a.height, b.height)]
-  // What only one of them has.
+  // Pixels that only one of them has.
   let count = a.width * a.height + b.width * b.height - 2 * bothWide * bothHigh
   for (const one of [a, b])
     for (let y = 0; y < one.height; y++)

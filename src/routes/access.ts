@@ -229,7 +229,7 @@ function inPerson(caller: Caller, user: string, proxy: ProxyAuth): Caller {
   return { ...caller, ...limits, name, user, admittedBy: 'proxy', isAddedByOthers: true }
 }
 
-/** Whom a token names, who may do what its entry allows. */
+/** User whom a token names, with the permissions of its entry. */
 function byToken(
   tokens: TokenAuth | undefined,
   callers: readonly Caller[],

@@ -21,7 +21,7 @@ export interface BodyOptions {
   onFile(name: string): void
 }
 
-/** What a body has. */
+/** Contents of a body. */
 export interface Received {
   readonly inputs: readonly Input[]
   /** Text fields of a form that are options of the request. */

@@ -40,7 +40,7 @@ type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: numbe
 
 /** Length of the part of a delimiter that is searched first. `indexOf` is fastest with up to 7 bytes, for any file. */
 const PREFIX_BYTES = 7
-/** What is kept of a text field. No option is longer. */
+/** Maximum length kept of a text field. No option is longer. */
 const MAX_TEXT_BYTES = 1024
 /** Buffer size, larger than the chunks that arrive, so that the request is not paused for each of them. */
 const BUFFERED_BYTES = 128 * 1024

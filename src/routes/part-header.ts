@@ -3,7 +3,7 @@ import { TextDecoder } from 'node:util'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../payload/file-name.ts'
 
-/** What the header block of one form part says of it. */
+/** Description of one form part, from its headers. */
 export interface PartHeader {
   /** It has a file name, even an empty one, or a content type other than text/plain. */
   readonly isFile: boolean

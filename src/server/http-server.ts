@@ -25,7 +25,7 @@ const STALL_MS = 60_000
 /** Maximum number of open files other than connections and their files. Loading a library opens hundreds at once. */
 const OTHER_FILES = 600
 /**
- * What a container has for each connection, bytes. One whose client sends 64 KB of a list and stops takes half of that; without
+ * Memory of a container per connection, in bytes. One whose client sends 64 KB of a list and stops takes half of that; without
  * the other half, the system evicts the code of Node.
  */
 const CONNECTION_BYTES = 256 * 1024

@@ -19,7 +19,7 @@ export interface RunningServer {
   readonly url: string
   /** False when a server of the same kind was there already and nothing was started. */
   readonly isOurs: boolean
-  /** What the destinations warned of while they were opened; the log begins with the address. */
+  /** Warnings of destinations while they were opened. They are logged after the URL. */
   readonly notes: readonly string[]
   /**
    * Uses another configuration from now on. Requests in progress keep the one that they began with.
@@ -64,7 +64,7 @@ export async function startServer(
   let stopping = false
   let refusing = false
   const notes: string[] = []
-  /** What the current configuration made. A reload replaces it; each request reads it once. */
+  /** Objects made from the current configuration. A reload replaces them; each request reads them once. */
   let current: ConfiguredApp | undefined
   let open = () => {}
   const opened = new Promise<void>(resolve => {

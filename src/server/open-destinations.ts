@@ -7,7 +7,7 @@ import type { Destination } from '../uploader/destinations.ts'
 import { openDestinations } from '../uploader/open.ts'
 
 export interface DestinationDeps {
-  /** Of targets that take one put at a time; shared with the configuration before. */
+  /** Queues of targets that accept one put at a time. The next configuration uses the same ones. */
   readonly putQueues?: NamedSlots
   /** Where the addresses of proxies stand. */
   readonly env: Readonly<Record<string, string | undefined>>

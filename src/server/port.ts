@@ -13,7 +13,7 @@ const FURTHER_PORTS = 10
 const TIMEOUTS_MS = { '/heartbeat': 1000, '/ready': 4000 } as const
 const SUCCESS = { '/heartbeat': /"result"\s*:\s*"alive"/, '/ready': /"status"\s*:\s*"ready"/ } as const
 
-/** What is asked of a server: whether it is up, or whether it accepts uploads. */
+/** Question to a server: is it up, or does it accept uploads? */
 export type Check = keyof typeof TIMEOUTS_MS
 
 /** Where a server listens: an IP address and a port, or a Unix socket if `host` is an absolute path. */

@@ -7,7 +7,7 @@ import { differing, type RunningServer } from './index.ts'
 import { watchFiles } from './watch-files.ts'
 
 export interface ReloadDeps {
-  /** What the server was started with. */
+  /** Configuration with which the server was started. */
   readonly config: LoadedConfig
   /** Fingerprint of the files to watch when they were read. */
   readonly seen: string

@@ -10,7 +10,7 @@ export interface FileWatch {
   follow(files: readonly string[]): void
 }
 
-/** What tells one content of some files from another. */
+/** Fingerprint of the contents of some files. */
 export function fingerprint(files: readonly string[]): string {
   const hash = createHash('sha256')
   for (const file of files) hash.update(`${file}\0`).update(contentOf(file)).update('\0')

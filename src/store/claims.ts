@@ -21,7 +21,7 @@ export interface Wanted {
   readonly expiresAt: End
 }
 
-/** What an upload may do with an object. */
+/** Result of a claim: what the upload does with the object. */
 export type Claim =
   /** It stores it. `mayExist`: something that the database does not know may be there, so the destination must be asked. */
   | { readonly is: 'mine'; readonly name: string; readonly key: string; readonly mayExist: boolean }

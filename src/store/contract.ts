@@ -4,7 +4,7 @@
  */
 export type UploadState = 'uploading' | 'stored' | 'done' | 'failed'
 
-/** What the history keeps of a file. */
+/** History entry of a file. */
 export interface FileEntry {
   /** Index of the input in the request. */
   readonly index: number

@@ -120,7 +120,7 @@ export async function takeOpen(
   return open
 }
 
-/** What a destination says of an object whose transfer had no known outcome. */
+/** Response of a destination about an object whose transfer had no known outcome. */
 export type Found =
   | 'nothing'
   | 'something'

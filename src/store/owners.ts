@@ -27,7 +27,7 @@ export interface Owner {
 
 export function createOwner(database: Database): Owner {
   const id = newOwner(SCOPE)
-  // Of the clock that others compare signs of life with: the monotonic one stops while a machine sleeps.
+  // By the clock that others compare signs of life with: the monotonic one stops while a machine sleeps.
   let [last, beforeLast] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
   let hasBeaten = false

@@ -1,7 +1,7 @@
 import type { QuotaRule, QuotaWindow } from './contract.ts'
 import { type Db, sql } from './sql.ts'
 
-/** What an upload has taken of one window. */
+/** Amount that an upload has reserved in one window. */
 export interface Reserved {
   readonly client: string
   readonly windowMs: number
@@ -108,7 +108,7 @@ async function readWindow(db: Db, rule: QuotaRule, now: number): Promise<QuotaWi
   return { rule, startsAt, now, files: row?.files ?? 0, bytes: row?.bytes ?? 0 }
 }
 
-/** What all clients have used in the windows that have not ended. */
+/** Lists the use of all clients in the windows that have not ended. */
 export async function currentQuotas(db: Db): Promise<Reserved[]> {
   return db.all<Reserved>(
     sql`select client, window_ms as "windowMs", starts_at as "startsAt", files, bytes from quotas

@@ -55,7 +55,7 @@ export async function reserveRequest(
   return undefined
 }
 
-/** What the database knows of an idempotency key. */
+/** Record of an idempotency key. */
 export interface EarlierRequest {
   /** When the first attempt at the request began, and what the random parts of its object keys are made from. */
   readonly time: number

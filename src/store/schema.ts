@@ -1,4 +1,4 @@
-/** Of the tables below. Raise it with each change of them: a database keeps the version that it was made with. */
+/** Version of the tables below. Raise it with each change: a database keeps the version that it was made with. */
 export const SCHEMA_VERSION = 1
 
 /**

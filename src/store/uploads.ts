@@ -21,7 +21,7 @@ export interface Claimed {
   readonly claim: Claim
 }
 
-/** What an upload may do. */
+/** Decision about an upload. */
 export type Begun<F extends PlannedFile = PlannedFile> =
   /** For each file, in order, its objects, or the quota that has no room for it. */
   | {
@@ -104,7 +104,7 @@ export interface UploadEnd {
   readonly open?: ReadonlySet<string>
 }
 
-/** What an upload has stored, as it was written. */
+/** Stored files of an upload, as they were written. */
 export interface Finished {
   /** With the times at which they expire: the latest of all uploads of each object. */
   readonly files: readonly StoredFile[]

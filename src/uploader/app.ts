@@ -9,7 +9,7 @@ import type { Finalizer } from './finalize.ts'
 import type { Hook } from './hooks.ts'
 import type { SourceSettings } from './sources/index.ts'
 
-/** What a process has once. A reload changes its limits and hooks, nothing else. */
+/** Objects that exist once per process. A reload changes their limits and hooks, nothing else. */
 export interface Runtime {
   readonly database: Database
   /** This process in the database. */
@@ -31,7 +31,7 @@ export interface Runtime {
   warn(message: string, details?: object): void
 }
 
-/** What uploads by one configuration need. */
+/** Objects that uploads by one configuration need. */
 export interface UploaderDeps extends Runtime {
   readonly destinations: readonly Destination[]
   /** The setting `default`. */

@@ -3,7 +3,7 @@ import { encodeKey, encodeSegment } from '../providers/shared/public-url.ts'
 import { cleanLink } from '../safe-text.ts'
 import { type Destination, idOf } from './destinations.ts'
 
-/** What links are made with. */
+/** Settings from which links are made. */
 export type LinkRules = Pick<Destination, 'type' | 'name' | 'rewriteUrl'>
 
 /**

@@ -23,7 +23,7 @@ export interface Planned extends PlannedFile {
   readonly twin?: Planned
 }
 
-/** What all attempts at a request share. */
+/** Values that all attempts at a request share. */
 export interface Attempt {
   /** When the first one began, milliseconds since the epoch. It is the time in object keys. */
   readonly time: number

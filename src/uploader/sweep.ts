@@ -55,7 +55,7 @@ export interface Sweeper {
   stop(): Promise<void>
 }
 
-/** What the rounds of a sweeper share. */
+/** State shared by all rounds of a sweeper. */
 interface Sweeping extends SweeperDeps {
   /** Once aborted, no removal begins. */
   readonly stopped: AbortSignal
@@ -113,7 +113,7 @@ async function sweep(removable: readonly Destination[], sweeping: Sweeping): Pro
     listener.due(await database.read(db => countDue(db, now, removable.map(idOf), MOST_COUNTED)))
 }
 
-/** What became of an expired object. */
+/** Result for one expired object. */
 interface Swept extends DueObject {
   /** Why it could not be removed. Undefined: it was. */
   readonly problem: string | undefined

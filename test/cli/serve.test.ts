@@ -110,6 +110,13 @@ describe('the server', () => {
     expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/)
   })
 
+  it('warns of a short key if other machines can reach it', async () => {
+    const server = await start(['-p', '0', '--host', '0.0.0.0', '--key', 'a1b2c'])
+    expect(await server.stop()).toBe(0)
+    const warnings = server.log().filter(({ level }) => level === 'warn')
+    expect(warnings.map(({ msg }) => msg)).toEqual([expect.stringMatching(/^server.key is too short/)])
+  })
+
   it('goes on when the reader of its log goes away', async () => {
     const server = await start(['-p', '0'])
     server.process.stdout?.destroy()

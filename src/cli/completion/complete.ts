@@ -11,7 +11,7 @@ type Candidate = readonly [word: string, meaning: string]
 /** Printed instead of the names of files or folders, which the shell knows. */
 const BY_SHELL = { file: ':files', folder: ':folders' } as const
 
-/** What is offered wherever a command may be named. */
+/** Words offered wherever a command may be named. */
 const HELP: Pick<Command, 'name' | 'about'> = { name: 'help', about: 'display help for command' }
 
 /**

@@ -1,6 +1,7 @@
 import { isSocketPath } from '../../config/endpoint.ts'
 import { noteUnused } from '../../config/file.ts'
 import { embeddedNote, type Flags, type LoadedConfig, loadConfig } from '../../config/load.ts'
+import { findShortKeys } from '../../config/risks.ts'
 import { aborted, createCanceller } from '../../flow/cancellation.ts'
 import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { createLog, type Logger } from '../../log.ts'
@@ -96,8 +97,11 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
         : `No upload key is set: ${isSocketPath(host) ? 'all clients' : 'remote clients'} are rejected. Set server.key, UPLOAD_SERVER_KEY or --key`,
     )
   }
-  const shown = isBannerSeen ? embeddedNote(config.dataDirectory) : undefined
-  for (const note of [...notes, ...server.notes]) if (note !== shown) logger.warn(note)
+  // A normal first start. The banner shows the folder.
+  const embedded = embeddedNote(config.dataDirectory)
+  if (!isBannerSeen && notes.includes(embedded)) logger.info(embedded)
+  const risks = isLoopbackHost(host) ? [] : findShortKeys(settings)
+  for (const note of [...notes, ...risks, ...server.notes]) if (note !== embedded) logger.warn(note)
 }
 
 function masked(part: Styled, { mask }: Terminal): Styled {

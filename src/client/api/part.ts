@@ -24,7 +24,7 @@ export interface Part {
     /** Bytes. */
     readonly size?: number
     readonly sha256?: string
-    /** Of an image, pixels. */
+    /** Size of an image, in pixels. */
     readonly width?: number
     readonly height?: number
   }

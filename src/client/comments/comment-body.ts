@@ -31,7 +31,7 @@ const MOST_BYTES = 63_000
 /** Images that are shown at once. If there are more, the others are collapsible, by folder. */
 const OPEN = 6
 
-/** What surrounds the images of a comment. */
+/** Texts around the images of a comment. */
 export interface Frame {
   readonly title: string
   /** The run that uploaded the images. */

@@ -45,7 +45,7 @@ export interface CiJob {
   readonly isMain: boolean
 }
 
-/** What the comment and the report tell of a run. */
+/** Facts about a run in the comment and the report. */
 export const runOf = (job: CiJob | undefined): Run =>
   toRun({ commit: job?.commit, url: job?.page, id: job?.id })
 

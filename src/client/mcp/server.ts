@@ -6,7 +6,7 @@ import * as z from '../../packages/zod.ts'
 import type { Entry } from '../entries.ts'
 import type { Result } from '../result.ts'
 
-/** What became of one file. */
+/** Result of one file. */
 interface UploadedFile {
   /** As the agent named it. */
   readonly path: string

@@ -20,7 +20,7 @@ export interface Vault {
   find(link: string, folder: string): Promise<string | undefined>
 }
 
-/** What holds the settings of an Obsidian vault, in its root. */
+/** Folder with the settings of an Obsidian vault, in its root. */
 const OBSIDIAN = '.obsidian'
 
 /**
@@ -89,7 +89,7 @@ function findIn(
   return shortest(near.length > 0 ? near : ending)?.path
 }
 
-/** Of several, the first by the alphabet. */
+/** If there are several, the first by the alphabet. */
 function shortest(files: readonly Indexed[]): Indexed | undefined {
   let best = files[0]
   for (const one of files) {

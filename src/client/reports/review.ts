@@ -1,6 +1,6 @@
 import { isFailure, type Result } from '../result.ts'
 
-/** What a comparison with earlier images says of one image. `failed`: it could not be uploaded. */
+/** Result of a comparison with earlier images for one image. `failed`: it could not be uploaded. */
 export const STATES = ['changed', 'new', 'gone', 'renamed', 'failed', 'same'] as const
 export type State = (typeof STATES)[number]
 

@@ -1,6 +1,6 @@
 import { ROOT_PATH } from './send.ts'
 
-/** What this browser remembers of the visitor's choices. */
+/** The visitor's choices, kept in this browser. */
 export interface Choices {
   /** The chosen link format. */
   readonly format?: string

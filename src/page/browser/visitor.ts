@@ -10,7 +10,7 @@ import { savedChoices } from './saved.ts'
 import { urlOf } from './send.ts'
 import { announce, element, fill, texts, titleOf, words } from './words.ts'
 
-/** What the server said last. Undefined until it responded. */
+/** Last response of the server. Undefined before the first. */
 export let me: Me | undefined
 
 /**

@@ -151,7 +151,7 @@ async function checkBucket(
     })
     await removeObject(s3, key, signal)
     const most = showSize(options.multipartThreshold)
-    // Of the S3 types, only "s3" has the option: the vendors of the others support multipart uploads.
+    // Only the type "s3" has the option: the vendors of the others support multipart uploads.
     const advice = id.startsWith('s3/')
       ? ' Increase "multipartThreshold" to send larger files in one request.'
       : ''

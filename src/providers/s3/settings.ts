@@ -4,7 +4,7 @@ import { cleanRelative } from '../shared/remote-path.ts'
 import { parseEndpoint, type S3Options } from './options.ts'
 import { type AddressingStyle, hostOf, PRESETS, type Preset, recognizeHost } from './presets.ts'
 
-/** What the options amount to, together with the preset. */
+/** Settings derived from the options and the preset. */
 export type S3Settings = Exclude<ReturnType<typeof resolveSettings>, string>
 
 /** @returns a sentence if the options are valid alone but not together */

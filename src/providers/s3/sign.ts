@@ -89,7 +89,7 @@ function signatureOf(
   return hmac(key, text).toString('hex')
 }
 
-/** What a signature is valid for. The signing key is made of it. */
+/** Scope of a signature, from which the signing key is made. */
 function scopeOf(time: string, region: string): string[] {
   return [time.slice(0, 8), region, 's3', 'aws4_request']
 }

@@ -21,7 +21,7 @@ export interface PicGoOptions {
   flag(name: string): boolean
   /** A base URL. The default scheme is https. */
   url(name: string): string | undefined
-  /** What is appended to URLs. */
+  /** Text appended to URLs. */
   suffix(name: string): string | undefined
   /** The segments of a folder. */
   folder(name: string): string[]

@@ -90,7 +90,7 @@ export interface Target {
   readonly traits?: Traits
 }
 
-/** What only `local` and `sftp` have. Plugins do without it. */
+/** Members that only `local` and `sftp` have, and plugins don't. */
 export interface Capabilities {
   /** `local`: a spool on the file system of the destination. Payloads are spooled there, so that `put` can link instead of copy. */
   readonly spool?: Spool

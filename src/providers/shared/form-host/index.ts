@@ -29,7 +29,7 @@ export interface HostForm {
 /** Where a value is in a response to a URL: a JSON path such as `data.links[0].url`, or a function. */
 export type Place = string | ((reply: HttpReply, url: URL) => string | undefined)
 
-/** What the response of a host has where. Of several places, the first with a value counts. */
+/** Places of values in the response of a host. The first place with a value counts. */
 export interface HostAnswer {
   /** A place, and the values that a success has there, because many hosts report failures with status 200. */
   readonly success?: readonly [place: Place, ...values: (string | number | boolean)[]] | undefined
