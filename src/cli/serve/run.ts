@@ -100,7 +100,7 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
   // A normal first start. The banner shows the folder.
   const embedded = embeddedNote(config.dataDirectory)
   if (!isBannerSeen && notes.includes(embedded)) logger.info(embedded)
-  const risks = isLoopbackHost(host) ? [] : findShortKeys(settings)
+  const risks = isLoopback(host) ? [] : findShortKeys(settings)
   for (const note of [...notes, ...risks, ...server.notes]) if (note !== embedded) logger.warn(note)
 }
 
