@@ -87,7 +87,9 @@ export async function claim(db: Db, claimant: Claimant, wanted: Wanted): Promise
     if (claimed) return claimed
     if (here.onConflict === 'error') return { is: 'conflict', key }
     if (number === 1) {
-      const same = await findContent(db, wanted, other => isNumbered(other, wanted.key))
+      const same =
+        (await findContent(db, wanted, other => isNumbered(other, wanted.key))) ??
+        (await takeLeft(db, claimant, wanted))
       if (same) return same
     }
     number = await nextNumber(db, first, number, row)
@@ -155,6 +157,21 @@ async function take(db: Db, claimant: Claimant, wanted: Wanted, isUnknown: boole
       expires_at = case when stored_at is null then null else expires_at end where name = ${objectName(location, key)}`,
   )
   return mine(claimant, wanted, isUnknown)
+}
+
+/** Takes an object with a number that a process which has ended was storing with the same content: most likely for the same request. */
+async function takeLeft(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim | undefined> {
+  const { destination, location, sha256 } = wanted
+  const rows = await db.all<ObjectRow>(
+    sql`select key, is_new, holder from objects where holder is not null and state = 'storing'
+      and destination = ${destination} and location = ${location} and sha256 = ${sha256}${db.forUpdate}`,
+  )
+  for (const row of rows) {
+    const { key, holder } = row
+    if (holder === claimant.id || !isNumbered(key, wanted.key) || (await isHeld(db, holder))) continue
+    return take(db, claimant, { ...wanted, key }, mayExist(wanted, row))
+  }
+  return undefined
 }
 
 /** Takes an object with the same content that has vanished from its destination, to store it again. */

@@ -228,6 +228,17 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     ])
   })
 
+  it('of a dead process with a number are taken by the same content', async context => {
+    const { database, me, other } = await setUp(context)
+    await store(database, me, want('a.png', 'X'))
+    await start(database, other, want('a.png', 'A'))
+    await kill(database, other)
+    expect((await start(database, me, want('a.png', 'B'), want('a.png', 'A'))).claims.map(show)).toEqual([
+      'mine a-3.png',
+      'mine a-2.png',
+    ])
+  })
+
   it('that are found to be of somebody else keep their content, and are never removed', async context => {
     const { database, me } = await setUp(context)
     const wanted = want('a.png', 'A')
