@@ -27,5 +27,5 @@ export function openConfiguredDestinations(
   const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
   const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
-  return openDestinations(destinations, keyTemplate, warn, own, putQueues, images, outgoing)
+  return openDestinations(destinations, keyTemplate, warn, { ...own, putQueues, images, general: outgoing })
 }

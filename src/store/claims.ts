@@ -62,37 +62,43 @@ interface ObjectRow {
  * that a stored object has the same content.
  */
 export async function claim(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim> {
-  if (wanted.dedupe) {
-    const same = await findContent(db, wanted, () => true)
-    if (same) return same
-  }
-  const first = objectName(wanted.location, wanted.key)
+  const same = wanted.dedupe ? await findContent(db, wanted, () => true) : undefined
+  return same ?? (await insert(db, claimant, wanted)) ?? claimTaken(db, claimant, wanted)
+}
+
+/** Claims an object that the database does not have. @returns undefined if it has it */
+async function insert(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim | undefined> {
+  const { destination, location, key, sha256 } = wanted
+  const inserted = await db.run(
+    sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
+      values (${objectName(location, key)}, ${destination}, ${location}, ${key}, ${sha256}, 'storing', ${claimant.id}, 0, 0, 2)
+      on conflict (name) do nothing`,
+  )
+  return inserted > 0 ? mine(claimant, wanted, mayExist(wanted)) : undefined
+}
+
+/** Claims an object whose key is in use, or one with a number. */
+async function claimTaken(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim> {
+  const { location } = wanted
+  let here = wanted
   for (let number = 1; ; ) {
-    // Only what has the wanted key may be replaced.
-    const here: Wanted =
-      number === 1 ? wanted : { ...wanted, key: numbered(wanted.key, number), onConflict: 'rename' }
-    const { destination, location, key, sha256 } = here
-    const name = objectName(location, key)
-    const inserted = await db.run(
-      sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
-        values (${name}, ${destination}, ${location}, ${key}, ${sha256}, 'storing', ${claimant.id}, 0, 0, 2)
-        on conflict (name) do nothing`,
-    )
-    if (inserted > 0) return mine(claimant, here, mayExist(here))
     const [row] = await db.all<ObjectRow>(
-      sql`select name, key, sha256, state, holder, is_new, following from objects where name = ${name}${db.forUpdate}`,
+      sql`select name, key, sha256, state, holder, is_new, following from objects
+        where name = ${objectName(location, here.key)}${db.forUpdate}`,
     )
-    if (!row) continue // it was removed in between
-    const claimed = await claimKnown(db, claimant, here, row)
-    if (claimed) return claimed
-    if (here.onConflict === 'error') return { is: 'conflict', key }
-    if (number === 1) {
-      const same =
-        (await findContent(db, wanted, other => isNumbered(other, wanted.key))) ??
-        (await takeLeft(db, claimant, wanted))
+    if (row) {
+      const claimed = await claimKnown(db, claimant, here, row)
+      if (claimed) return claimed
+      if (here.onConflict === 'error') return { is: 'conflict', key: here.key }
+      const same = number === 1 ? await findNumbered(db, claimant, wanted) : undefined
       if (same) return same
+      number = await nextNumber(db, objectName(location, wanted.key), number, row)
+      // Only what has the wanted key may be replaced.
+      here = { ...wanted, key: numbered(wanted.key, number), onConflict: 'rename' }
     }
-    number = await nextNumber(db, first, number, row)
+    // Without a row, it was removed in between.
+    const inserted = await insert(db, claimant, here)
+    if (inserted) return inserted
   }
 }
 
@@ -159,6 +165,12 @@ async function take(db: Db, claimant: Claimant, wanted: Wanted, isUnknown: boole
   return mine(claimant, wanted, isUnknown)
 }
 
+/** An object with a number and the same content: a stored one, or one that a dead process has left. */
+async function findNumbered(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim | undefined> {
+  const same = await findContent(db, wanted, key => isNumbered(key, wanted.key))
+  return same ?? takeLeft(db, claimant, wanted)
+}
+
 /** Takes an object with a number that a process which has ended was storing with the same content: most likely for the same request. */
 async function takeLeft(db: Db, claimant: Claimant, wanted: Wanted): Promise<Claim | undefined> {
   const { destination, location, sha256 } = wanted
@@ -168,7 +180,7 @@ async function takeLeft(db: Db, claimant: Claimant, wanted: Wanted): Promise<Cla
   )
   for (const row of rows) {
     const { key, holder } = row
-    if (holder === claimant.id || !isNumbered(key, wanted.key) || (await isHeld(db, holder))) continue
+    if (!isNumbered(key, wanted.key) || (await isHeld(db, holder))) continue
     return take(db, claimant, { ...wanted, key }, mayExist(wanted, row))
   }
   return undefined
@@ -239,11 +251,10 @@ async function extend(db: Db, name: string, end: End): Promise<void> {
  */
 export async function noteLook(
   db: Db,
-  { id, claimed }: Claimant,
+  { id }: Claimant,
   name: string,
   found: 'nothing' | 'foreign' | 'replaced',
 ): Promise<void> {
-  if (found === 'foreign') claimed.delete(name)
   const change = {
     nothing: sql`is_new = 1`,
     foreign: sql`state = 'stored', holder = null, sha256 = '', stored_at = ${db.time}, expires_at = null`,

@@ -62,7 +62,10 @@ export async function findFiles(db: Db, { limit, ...filter }: HistoryFilter): Pr
 }
 
 /** The number of entries. */
-export async function countFiles(db: Db, filter: Omit<HistoryFilter, 'limit'>): Promise<number> {
+export async function countFiles(
+  db: Db,
+  filter: Omit<HistoryFilter, 'limit' | 'isCurrent'>,
+): Promise<number> {
   const [row] = await db.all<{ count: number }>(
     sql`select count(*) as count from files where ${conditionOf(filter)}`,
   )

@@ -124,6 +124,8 @@ export async function takeOpen(
 export type Found =
   | 'nothing'
   | 'something'
+  /** Something that can't be removed there. */
+  | 'permanent'
   /** The destination did not respond. It is asked again later. */
   | 'unasked'
 
@@ -136,23 +138,15 @@ const ASKED_AGAIN_MS = 10 * 60_000
  * Writes what became of an object that this process holds, because a transfer may have written it. If only that transfer can
  * have written what is there, it expires now, so that the sweeper removes it. Everything else stays, and is never removed. Until
  * then, the same content may be stored there again.
- *
- * @param mayRemove whether the destination can remove objects
  */
-export async function settleOpen(
-  db: Db,
-  owner: string,
-  name: string,
-  found: Found,
-  mayRemove: boolean,
-): Promise<void> {
+export async function settleOpen(db: Db, owner: string, name: string, found: Found): Promise<void> {
   const held = sql`name = ${name} and holder = ${owner} and state = 'storing'`
   if (found === 'nothing') await db.run(sql`delete from objects where ${held} and stored_at is null`)
   // What was there before may have been replaced.
   await db.run(
     sql`update objects set state = 'stored', holder = null, sha256 = '' where ${held} and stored_at is not null`,
   )
-  const end = found === 'something' && mayRemove ? db.time : null
+  const end = found === 'something' ? db.time : null
   await db.run(
     sql`update objects set holder = ${NOBODY}, retry_at = ${found === 'unasked' ? sql`${db.time} + ${ASKED_AGAIN_MS}` : null},
       expires_at = case when is_new = 1 then cast(${end} as bigint) else null end where ${held}`,

@@ -74,28 +74,31 @@ async function deliverAll(first: Part, copies: readonly Part[], delivery: Delive
 }
 
 /** Delivers a file to its destination, or to the fallback. */
-async function deliverFirst(first: Part, delivery: Delivery): Promise<FileAt> {
+function deliverFirst(first: Part, delivery: Delivery): Promise<FileAt> {
+  return deliverTo(first, delivery).catch(error => deliverToFallback(first, error, delivery))
+}
+
+/** @param error why the destination failed */
+async function deliverToFallback(
+  { file, destination }: Part,
+  error: unknown,
+  delivery: Delivery,
+): Promise<FileAt> {
   const { deps, claimant, signal } = delivery
+  const { fallback: id } = destination
+  const isOver = deps.ending.aborted || error instanceof ConflictError || error === signal.reason
+  if (id === undefined || isOver) throw error
+  deps.warn(`${idOf(destination)} failed; its fallback ${id} is used`, {
+    destination: idOf(destination),
+    problem: deps.mask(messageOf(error)),
+  })
+  const fallback = findDestination(deps.destinations, id)
   try {
-    return await deliverTo(first, delivery)
-  } catch (error) {
-    const { fallback: id } = first.destination
-    const isOver = deps.ending.aborted || error instanceof ConflictError || error === signal.reason
-    if (id === undefined || isOver) throw error
-    const from = idOf(first.destination)
-    deps.warn(`${from} failed; its fallback ${id} is used`, {
-      destination: from,
-      problem: deps.mask(messageOf(error)),
-    })
-    const fallback = findDestination(deps.destinations, id)
-    try {
-      const wanted = await wantedAt(fallback, first.file)
-      const claim = await claimMore(deps.database, claimant, wanted)
-      const part: Part = { file: first.file, destination: fallback, wanted, claim, role: 'fallback' }
-      return await deliverTo(part, delivery)
-    } catch (second) {
-      throw bothFailed(error, second, id)
-    }
+    const wanted = await wantedAt(fallback, file)
+    const claim = await claimMore(deps.database, claimant, wanted)
+    return await deliverTo({ file, destination: fallback, wanted, claim, role: 'fallback' }, delivery)
+  } catch (second) {
+    throw bothFailed(error, second, id)
   }
 }
 

@@ -40,20 +40,19 @@ const MOST_URLS = 64 * 1024
  * @throws Error with the reason
  */
 export async function runHook(hook: Hook, job: Upload, deps: HookDeps, signal: AbortSignal): Promise<void> {
-  const body = JSON.stringify(describe(job))
   const late = () => new Error(`it took longer than ${hook.timeoutMs / 1000} s`)
   const limit = beginTimeLimit(hook.timeoutMs, signal, late)
   try {
     limit.signal.throwIfAborted()
-    if (hook.command) await runCommand(hook, body, job, deps, limit.signal)
-    if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, limit.signal)
+    if (hook.command) await runCommand(hook, job, deps, limit.signal)
+    if (hook.webhook) await callWebhook(hook, hook.webhook, job, limit.signal)
   } finally {
     limit.end()
   }
 }
 
-function describe({ id, createdAt, requestId, caller, destination, files }: Upload) {
-  return {
+function toJson({ id, createdAt, requestId, caller, destination, files }: Upload): string {
+  return JSON.stringify({
     id,
     time: new Date(createdAt).toISOString(),
     requestId,
@@ -70,7 +69,7 @@ function describe({ id, createdAt, requestId, caller, destination, files }: Uplo
       ...(deleteUrl && { deleteUrl }),
       ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
     })),
-  }
+  })
 }
 
 function facts({ id, destination, files }: Upload): Record<string, string> {
@@ -96,7 +95,6 @@ function forCommands(env: HookDeps['env']): HookDeps['env'] {
 
 async function runCommand(
   { command = [], folder = '/', outgoing }: Hook,
-  input: string,
   job: Upload,
   { env, mask }: HookDeps,
   signal: AbortSignal,
@@ -104,20 +102,15 @@ async function runCommand(
   const { problem, output } = await runProgram(command, {
     env: { ...forCommands(env), ...outgoing?.variables, ...facts(job) },
     cwd: folder,
-    input,
+    input: toJson(job),
     signal,
   })
   if (problem !== undefined) throw new Error(problem + tailOf(output, mask))
 }
 
-async function callWebhook(
-  hook: Hook,
-  url: string,
-  job: Upload,
-  body: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function callWebhook(hook: Hook, url: string, job: Upload, signal: AbortSignal): Promise<void> {
   const { http, close } = createConnections({ outgoing: hook.outgoing, idleTimeoutMs: 0 })
+  const body = toJson(job)
   const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
   const headers = {
     'Content-Type': 'application/json',

@@ -72,7 +72,7 @@ export function createHousekeeping(deps: Runtime): Housekeeping {
     await mapConcurrently(open, AT_ONCE, async object => {
       const at = reach(object, destinations)
       if (at) await settleUnknown(at.destination, object.name, at.key, deps)
-      else await database.tx(db => settleOpen(db, owner.id, object.name, 'unasked', false))
+      else await database.tx(db => settleOpen(db, owner.id, object.name, 'unasked'))
     })
   }
 

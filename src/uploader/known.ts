@@ -3,14 +3,13 @@ import { mapConcurrently } from '../flow/map-concurrently.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { HistoryEntry, StoredFile } from '../store/contract.ts'
 import { findFiles } from '../store/history.ts'
-import { newUploadId } from '../store/upload-id.ts'
-import type { NewUpload } from '../store/upload-rows.ts'
 import { begin } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
 import { type Destination, idOf } from './destinations.ts'
 import { expiresAt } from './expiry.ts'
 import { type Caller, keptOrigin, type UploadOptions } from './input.ts'
 import { keptUrlAgain, linkOf } from './links.ts'
+import { newUpload } from './request.ts'
 import { exists } from './send.ts'
 
 /** Uploads of one content that are looked at, latest first. On average, if there are many contents. */
@@ -102,15 +101,8 @@ export async function findKnownFiles(
   if (found.length === 0) return links
 
   const now = Date.now()
-  const upload: NewUpload = {
-    id: newUploadId(now),
-    createdAt: now,
-    owner: deps.owner.id,
-    requestId: request.requestId,
-    caller: caller.name,
-    destination: id,
-    origins: found.map(({ name }) => keptOrigin(name)),
-  }
+  const origins = found.map(({ name }) => name)
+  const upload = newUpload(request, origins, deps.owner.id, now)
   await deps.owner.keepAlive()
   const { quotas = [] } = caller
   const planned = found.map(file => ({ ...file, wanted: [] }))

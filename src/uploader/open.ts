@@ -11,67 +11,63 @@ import { createUrlRewrite } from './url-rewrite.ts'
 /** Time limit for opening a destination. It loads libraries and does not connect. */
 const LONGEST_MS = 20_000
 
-/**
- * Opens every configured destination. It does not connect to them.
- *
- * @param keyTemplate default for destinations that have none
- * @param own files and folders of the server itself
- * @param putQueues shared with the destinations of earlier configurations, whose uploads may be in progress
- * @param images default for destinations that have none
- * @param general outbound proxies of destinations that have none
- */
-export async function openDestinations(
-  specs: readonly DestinationSpec[],
-  keyTemplate: string,
-  warn: (message: string) => void,
-  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> = {},
-  putQueues: NamedSlots = createPutQueues(),
-  images?: PictureOptions,
-  general?: Outgoing,
-): Promise<Destination[]> {
-  const deps = specs.map(({ name, common }) => ({
-    ...own,
-    name,
-    warn,
-    caFile: common.caFile,
-    insecureTls: common.insecureTls,
-    outgoing: general?.with(common.proxy),
-  }))
-  const targets = await openTargets(specs, deps)
-  try {
-    const opened = specs.map((spec, index) =>
-      // `openTargets` returns one target for each spec.
-      makeDestination(spec, targets[index] as OpenTarget, {
-        keyTemplate,
-        putQueues,
-        pictures: images,
-        outgoing: deps[index]?.outgoing,
-      }),
-    )
-    assertRemovable(opened)
-    return opened
-  } catch (error) {
-    await closeTargets(targets)
-    throw error
-  }
+/** What all destinations of a process share. */
+export interface Shared extends Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> {
+  /** Shared with the destinations of earlier configurations, whose uploads may be in progress. */
+  readonly putQueues?: NamedSlots | undefined
+  /** How images are processed. Default for destinations that have none. */
+  readonly images?: PictureOptions | undefined
+  /** Outbound proxies. Default for destinations that have none. */
+  readonly general?: Outgoing | undefined
 }
 
 /** Queues for targets that allow one put at a time, by their location. */
 export const createPutQueues = () => createNamedSlots(1, Number.POSITIVE_INFINITY)
 
-interface Surroundings {
-  readonly keyTemplate: string
-  readonly putQueues: NamedSlots
-  readonly pictures: PictureOptions | undefined
+/** A destination whose target is open. */
+interface Opened {
+  readonly spec: DestinationSpec
+  readonly target: OpenTarget
   readonly outgoing: Outgoing | undefined
+}
+
+/**
+ * Opens every configured destination. It does not connect to them. If one can't be opened, the others are closed again.
+ *
+ * @param keyTemplate default for destinations that have none
+ * @throws as `openTarget`, and if options of destinations do not fit their targets
+ */
+export async function openDestinations(
+  specs: readonly DestinationSpec[],
+  keyTemplate: string,
+  warn: (message: string) => void,
+  { putQueues = createPutQueues(), images: pictures, general, ...own }: Shared = {},
+): Promise<Destination[]> {
+  const opening = specs.map(async (spec): Promise<Opened> => {
+    const { proxy, caFile, insecureTls } = spec.common
+    const outgoing = general?.with(proxy)
+    const deps = { ...own, name: spec.name, warn, caFile, insecureTls, outgoing }
+    return { spec, outgoing, target: await openTarget(spec, deps) }
+  })
+  const settled = await Promise.allSettled(opening)
+  const opened = settled.flatMap(one => (one.status === 'fulfilled' ? one.value : []))
+  try {
+    await Promise.all(opening) // fails with the reason of one that did
+    const destinations = opened.map(one => makeDestination(one, { keyTemplate, putQueues, pictures }))
+    assertRemovable(destinations)
+    return destinations
+  } catch (error) {
+    await closeTargets(opened.map(({ target }) => target))
+    throw error
+  }
 }
 
 /** @throws UploadError `invalid_request` if the target does not support the options of the destination */
 function makeDestination(
-  { type, name, provider, common }: DestinationSpec,
-  target: OpenTarget,
-  { putQueues, outgoing, ...general }: Surroundings,
+  { spec, target, outgoing }: Opened,
+  general: Pick<Destination, 'pictures'> & { readonly keyTemplate: string; readonly putQueues: NamedSlots },
 ): Destination {
+  const { type, name, provider, common } = spec
   const id = idOf({ type, name })
   const location = target.location ?? `${id}/`
   const template = common.keyTemplate ?? general.keyTemplate
@@ -105,7 +101,7 @@ function makeDestination(
     mirrors: common.mirrors ?? [],
     expiry: common.expiry,
     pictures: common.images ?? general.pictures,
-    queue: target.traits?.serial ? putQueues.of(location) : undefined,
+    queue: target.traits?.serial ? general.putQueues.of(location) : undefined,
   }
 }
 
@@ -126,26 +122,6 @@ function assertRemovable(destinations: readonly Destination[]): void {
       'invalid_request',
       `${idOf(destination)}: "expiry" needs a provider that can remove files. ${whose} can't. Omit "expiry".`,
     )
-  }
-}
-
-/**
- * Opens all targets. If one fails, the others are closed again.
- *
- * @param deps for each target, in order
- * @throws as `openTarget`
- */
-async function openTargets(
-  specs: readonly DestinationSpec[],
-  deps: readonly ProviderDeps[],
-): Promise<OpenTarget[]> {
-  const opening = specs.map((spec, index) => openTarget(spec, deps[index] as ProviderDeps)) // there is one for each
-  try {
-    return await Promise.all(opening)
-  } catch (error) {
-    const settled = await Promise.allSettled(opening)
-    await closeTargets(settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : [])))
-    throw error
   }
 }
 

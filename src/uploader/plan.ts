@@ -1,5 +1,6 @@
 import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
+import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
 import type { Wanted } from '../store/claims.ts'
 import type { End } from '../store/objects.ts'
@@ -46,7 +47,8 @@ export async function plan(
   const { destination, caller, inputs, options = {} } = request
   request.accept?.(given)
   assertType(given, caller)
-  const payload = await changed(given, request, deps)
+  const changes = withRequestedOptions(destination.pictures, options)
+  const payload = changes ? await change(given, changes, request, deps) : given
   assertFitsQuota(payload.size, payload.name, caller.quotas)
   const seed = attempt.seed === undefined ? undefined : `${attempt.seed} ${index}`
   const user = caller.user ?? caller.name
@@ -75,14 +77,12 @@ export async function wantedAt(
   }
 }
 
-/** A payload with its image changed. */
-async function changed(
+async function change(
   given: Payload,
-  { destination, options = {}, signal }: UploadRequest,
+  changes: PictureOptions,
+  { destination, signal }: UploadRequest,
   deps: UploaderDeps,
 ): Promise<Payload> {
-  const changes = withRequestedOptions(destination.pictures, options)
-  if (!changes) return given
   const { changePicture } = await import('../pictures/change.ts')
   const { payloads, sources } = deps
   const changing = { payloads, spool: spoolFor(destination, deps), fileSize: sources.fileSize }

@@ -1,8 +1,10 @@
 import type { Payload } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { RequestKey } from '../store/requests.ts'
-import type { Destination } from './destinations.ts'
-import type { Caller, Input, Outcome, UploadOptions } from './input.ts'
+import { newUploadId } from '../store/upload-id.ts'
+import type { NewUpload } from '../store/upload-rows.ts'
+import { type Destination, idOf } from './destinations.ts'
+import { type Caller, type Input, keptOrigin, type Outcome, type UploadOptions } from './input.ts'
 
 export interface UploadRequest {
   readonly destination: Destination
@@ -23,6 +25,18 @@ export interface UploadRequest {
   /** Called for each input when its outcome is saved. */
   onOutcome?(outcome: Outcome): void
 }
+
+/** @param origins of its inputs, in order @param owner the process @param now milliseconds since the epoch */
+export const newUpload = (
+  { caller, destination, requestId }: Pick<UploadRequest, 'caller' | 'destination' | 'requestId'>,
+  origins: readonly string[],
+  owner: string,
+  now: number,
+): NewUpload => ({
+  ...{ id: newUploadId(now), createdAt: now, owner, requestId, caller: caller.name },
+  destination: idOf(destination),
+  origins: origins.map(keptOrigin),
+})
 
 /** Where payloads for a destination are spooled: not there if it has a fallback, because its disk may have failed. */
 export function spoolFor({ target, fallback }: Destination, { spool }: { readonly spool: Spool }): Spool {

@@ -79,11 +79,12 @@ export async function settleUnknown(
   key: string,
   { database, owner }: Pick<UploaderDeps, 'database' | 'owner'>,
 ): Promise<void> {
+  const ifThere = destination.target.remove ? 'something' : 'permanent'
   const found = await exists(destination, key, AbortSignal.timeout(LOOK_MS)).then(
-    isThere => (isThere ? 'something' : 'nothing'),
+    isThere => (isThere ? ifThere : 'nothing'),
     () => 'unasked' as const,
   )
-  await database.tx(db => settleOpen(db, owner.id, name, found, destination.target.remove !== undefined))
+  await database.tx(db => settleOpen(db, owner.id, name, found))
 }
 
 /** Whether an object is there. If the destination can't tell, it is not. */

@@ -43,7 +43,7 @@ export function release({ open, waiting, deps }: Delivery, name: string): void {
   open.delete(name)
   const { database, owner } = deps
   // Until the upload has ended, it frees what it has claimed itself.
-  if (!waiting) deps.background.run(database.tx(db => settleOpen(db, owner.id, name, 'nothing', false)))
+  if (!waiting) deps.background.run(database.tx(db => settleOpen(db, owner.id, name, 'nothing')))
 }
 
 /** A file for one destination. */
@@ -150,38 +150,50 @@ async function look(key: string, { destination, limit: { signal } }: Storing): P
 }
 
 /** Sends an object, and retries transient failures until the time limit. */
-async function put({ name, key }: Mine, storing: Storing): Promise<FileAt> {
-  const { destination, role, delivery, limit } = storing
-  const { deps, upload } = delivery
-  const { payload } = storing.file
-  delivery.open.add(name)
-  const toFileAt = (stored: Stored) =>
-    toFile(storing, key, keptUrl(destination, key, stored), stored.deleteUrl)
+async function put(claim: Mine, storing: Storing): Promise<FileAt> {
+  const { file, delivery, limit } = storing
+  const { deps, open } = delivery
+  open.add(claim.name)
   let putting: Promise<Stored> | undefined
   try {
+    const object = toObject(file.payload, claim.key)
     const onPut = (one: Promise<Stored>) => (putting = one)
-    return toFileAt(await sendObject(destination, toObject(payload, key), deps.limits.retries, limit, onPut))
+    return toStored(
+      await sendObject(storing.destination, object, deps.limits.retries, limit, onPut),
+      claim.key,
+      storing,
+    )
   } catch (error) {
     const abandoned = limit.signal.aborted ? putting : undefined
-    if (!abandoned && !mayHaveArrived(error)) {
-      release(delivery, name)
-      throw error
-    }
-    // An abandoned transfer still reads the payload.
-    const dispose = payload.hold()
-    later(delivery, async () => {
-      try {
-        const stored = await abandoned?.catch(() => undefined)
-        const quotas = role === 'mirror' ? [] : delivery.quotas
-        if (stored) await finishLate(deps.database, upload, toFileAt(stored), quotas)
-        else await settleUnknown(destination, name, key, deps)
-      } finally {
-        dispose()
-      }
-    })
+    if (abandoned || mayHaveArrived(error)) settleLater(claim, abandoned, storing)
+    else release(delivery, claim.name)
     throw error
   }
 }
+
+/**
+ * Has the process find out what became of a transfer, once the upload has ended.
+ *
+ * @param abandoned the transfer, if it goes on. It still reads the payload
+ */
+function settleLater({ name, key }: Mine, abandoned: Promise<Stored> | undefined, storing: Storing): void {
+  const { destination, file, role, delivery } = storing
+  const { deps, upload } = delivery
+  const dispose = file.payload.hold()
+  later(delivery, async () => {
+    try {
+      const stored = await abandoned?.catch(() => undefined)
+      const quotas = role === 'mirror' ? [] : delivery.quotas
+      if (stored) await finishLate(deps.database, upload, toStored(stored, key, storing), quotas)
+      else await settleUnknown(destination, name, key, deps)
+    } finally {
+      dispose()
+    }
+  })
+}
+
+const toStored = (stored: Stored, key: string, storing: Storing): FileAt =>
+  toFile(storing, key, keptUrl(storing.destination, key, stored), stored.deleteUrl)
 
 function toFile(
   { file: { index, origin, payload }, wanted: { destination, location, expiresAt } }: Storing,

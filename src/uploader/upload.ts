@@ -6,17 +6,16 @@ import type { Payload } from '../payload/index.ts'
 import type { Claimant } from '../store/claims.ts'
 import type { FailedFile, StoredFile } from '../store/contract.ts'
 import { type Attempted, earlierRequest } from '../store/requests.ts'
-import { newUploadId } from '../store/upload-id.ts'
 import type { Known, NewUpload } from '../store/upload-rows.ts'
-import { begin } from '../store/uploads.ts'
+import { type Begun, begin } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
 import { deliver } from './deliver.ts'
 import { idOf } from './destinations.ts'
-import { keptOrigin, type Outcome } from './input.ts'
+import type { Outcome } from './input.ts'
 import { withLinks } from './links.ts'
 import { type Attempt, type Planned, plan } from './plan.ts'
 import { quotaExceeded } from './quota.ts'
-import { discard, spoolFor, type UploadRequest } from './request.ts'
+import { discard, newUpload, spoolFor, type UploadRequest } from './request.ts'
 import { obtain } from './sources/index.ts'
 import type { Delivery, FileAt } from './store-at.ts'
 
@@ -76,10 +75,10 @@ async function attempt(
   const seed = earlier?.seed ?? randomUUID()
   const first: Attempt = { time: earlier?.time ?? now, seed: key && seed }
   const plans = await planAll(request, first, payloads, deps)
-  const started = newUpload(request, deps.owner.id, now)
-  const result = await deps.slots
-    .of(idOf(destination))
-    .run(() => deliverAll(plans, started, key && { ...key, seed }, request, deps), signal)
+  const origins = request.inputs.map(({ origin }) => origin)
+  const started = newUpload(request, origins, deps.owner.id, now)
+  const prepared = { ...plans, started, key: key && { ...key, seed } }
+  const result = await deps.slots.of(idOf(destination)).run(() => deliverAll(prepared, request, deps), signal)
   return 'is' in result ? answerKnown(result, request, deps) : result
 }
 
@@ -143,9 +142,7 @@ function shareEqual(unsorted: readonly Planned[]): Planned[] {
 }
 
 async function deliverAll(
-  plans: Plans,
-  started: NewUpload,
-  key: Attempted | undefined,
+  { started, key, files, failed: unplanned }: Plans & { started: NewUpload; key: Attempted | undefined },
   request: UploadRequest,
   deps: UploaderDeps,
 ): Promise<Uploaded | Known> {
@@ -154,39 +151,24 @@ async function deliverAll(
   const { quotas = [] } = caller
   await owner.keepAlive()
   const claimant: Claimant = { id: started.id, claimed: new Set() }
-  const begun = await begin(database, started, claimant, plans.files, { request: key, quotas }).catch(
-    error => {
-      finalizer.drop(started)
-      throw error
-    },
-  )
+  const begun = await begin(database, started, claimant, files, { request: key, quotas }).catch(error => {
+    finalizer.drop(started)
+    throw error
+  })
   if (begun.is === 'known') return begun
 
   const delivery: Delivery = {
     ...{ deps, upload: started, claimant, quotas, signal },
     ...{ open: new Set(), others: [], waiting: [] },
   }
-  const failed = [...plans.failed]
-  const stored: StoredFile[] = []
-  const delivering = new Map<Planned, Promise<FileAt>>()
-  await mapConcurrently(begun.files, SIDE_BY_SIDE, async one => {
-    const { index, origin, twin } = one.file
-    try {
-      if ('full' in one) throw quotaExceeded(one.full)
-      const sending = (twin && delivering.get(twin)) ?? deliver(one.file, one.objects, delivery)
-      delivering.set(one.file, sending)
-      const { destination: at, ...kept } = await sending
-      stored.push({ ...kept, index, origin, ...(at !== started.destination && { destination: at }) })
-    } catch (error) {
-      failed.push(failure(index, origin, error))
-    }
-  })
+  const { stored, failed } = await deliverEach(begun.files, delivery)
+  failed.push(...unplanned)
   const state = failed.length > 0 ? 'failed' : hooks.length > 0 ? 'stored' : 'done'
   const saving = finalizer.save(
     started,
     {
       state,
-      files: stored.sort((one, other) => one.index - other.index),
+      files: stored,
       others: delivery.others,
       failed: failed.map(({ index, error }) => ({
         index,
@@ -208,20 +190,25 @@ async function deliverAll(
   return { outcomes, isRepeated: false }
 }
 
-function newUpload(
-  { caller, destination, inputs, requestId }: UploadRequest,
-  owner: string,
-  now: number,
-): NewUpload {
-  return {
-    id: newUploadId(now),
-    createdAt: now,
-    owner,
-    requestId,
-    caller: caller.name,
-    destination: idOf(destination),
-    origins: inputs.map(({ origin }) => keptOrigin(origin)),
-  }
+async function deliverEach(
+  files: Extract<Begun<Planned>, { is: 'begun' }>['files'],
+  delivery: Delivery,
+): Promise<{ readonly stored: StoredFile[]; readonly failed: Failure[] }> {
+  const [stored, failed]: [StoredFile[], Failure[]] = [[], []]
+  const delivering = new Map<Planned, Promise<FileAt>>()
+  await mapConcurrently(files, SIDE_BY_SIDE, async one => {
+    const { index, origin, twin } = one.file
+    try {
+      if ('full' in one) throw quotaExceeded(one.full)
+      const sending = (twin && delivering.get(twin)) ?? deliver(one.file, one.objects, delivery)
+      delivering.set(one.file, sending)
+      const { destination: at, ...kept } = await sending
+      stored.push({ ...kept, index, origin, ...(at !== delivery.upload.destination && { destination: at }) })
+    } catch (error) {
+      failed.push(failure(index, origin, error))
+    }
+  })
+  return { stored: stored.sort((one, other) => one.index - other.index), failed }
 }
 
 /** The upload has ended. The process goes on with what is left of it. */

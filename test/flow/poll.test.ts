@@ -24,14 +24,6 @@ describe('who asks again and again', () => {
     expect(fourth - third).toBeGreaterThan(98)
   })
 
-  it('takes every answer but undefined for one', async () => {
-    expect(await poll(async () => false, signal)).toBe(false)
-  })
-
-  it('gets what the question throws', async () => {
-    await expect(poll(() => Promise.reject(reason), signal)).rejects.toBe(reason)
-  })
-
   it('does not ask when the signal is aborted already', async () => {
     let asked = 0
     const ask = async () => ++asked

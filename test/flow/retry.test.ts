@@ -36,11 +36,6 @@ describe('a failure', () => {
     const other = new Error('no')
     expect(await run([other], { attempts: 5 })).toEqual({ attempts: 1, result: other })
   })
-
-  it('passes when the policy says so', async () => {
-    const policy = { attempts: 2, transient: () => ({ retryAfterS: 0 }) }
-    expect(await run([new Error('no')], policy)).toEqual({ attempts: 2, result: 'done' })
-  })
 })
 
 describe('a pause', () => {

@@ -64,16 +64,6 @@ describe('slots', () => {
     expect(await slots.run(async () => 'later', signal)).toBe('later')
   })
 
-  it('without a queue take nobody beyond their places', async () => {
-    const slots = createSlots(1, 0)
-    const work = makeWork()
-    const result = slots.run(work.run, signal)
-    await expect(slots.run(async () => '', signal)).rejects.toMatchObject({ code: 'overloaded' })
-    work.finish('')
-    await result
-    expect(await slots.run(async () => 'ok', signal)).toBe('ok')
-  })
-
   it('free the place of who goes away while waiting', async () => {
     const slots = createSlots(1, 1)
     const running = makeWork()
@@ -92,15 +82,6 @@ describe('slots', () => {
     const slots = createSlots(1, 1)
     const reason = new Error('gone')
     await expect(slots.run(async () => 'never', AbortSignal.abort(reason))).rejects.toBe(reason)
-    expect(await slots.run(async () => 'ok', signal)).toBe('ok')
-  })
-
-  it('go on after work that throws at once', async () => {
-    const slots = createSlots(1, 0)
-    const work = () => {
-      throw new Error('at once')
-    }
-    await expect(slots.run(work, signal)).rejects.toThrow('at once')
     expect(await slots.run(async () => 'ok', signal)).toBe('ok')
   })
 

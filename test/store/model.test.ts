@@ -341,7 +341,7 @@ async function workLate(world: World, process: Process, isAsked: boolean): Promi
     if (quotas.length > 0) count(world.late, windowOf(world.now), 1)
   } else {
     const found = isAsked ? (world.there.has(place) ? 'something' : 'nothing') : 'unasked'
-    await process.database.tx(db => settleOpen(db, process.owner.id, late.name, found, true))
+    await process.database.tx(db => settleOpen(db, process.owner.id, late.name, found))
   }
 }
 
@@ -353,7 +353,7 @@ async function lookNext(world: World, process: Process, isAsked: boolean): Promi
     return
   }
   const found = isAsked ? (world.there.has(next.place) ? 'something' : 'nothing') : 'unasked'
-  await process.database.tx(db => settleOpen(db, process.owner.id, next.name, found, true))
+  await process.database.tx(db => settleOpen(db, process.owner.id, next.name, found))
 }
 
 /** @param outcome `forgotten`: it is removed, and the destination does not say so */

@@ -47,14 +47,15 @@ async function start(database: Database, owner: string, ...wanted: Wanted[]): Pr
 const urlOf = (key: string) => `https://x.example/${key}`
 
 /** Ends an upload whose claimed files are stored. */
-const end = (database: Database, { upload, claims, wanted }: Begun, left?: readonly string[]) => {
+const end = (database: Database, { upload, claimant, claims, wanted }: Begun, open?: readonly string[]) => {
   const files = claims.flatMap((one, index) => {
     const { sha256, expiresAt } = wanted[index]!
-    if (left || !('key' in one) || one.is === 'conflict') return []
+    if (open || !('key' in one) || one.is === 'conflict') return []
     const { key } = one
     return [newFile({ index, key, sha256, url: urlOf(key), ...(expiresAt !== null && { expiresAt }) })]
   })
-  return finish(database, upload, { state: 'done', files, failed: [], ...(left && { open: new Set(left) }) })
+  const { claimed } = claimant
+  return finish(database, upload, { state: 'done', files, failed: [], claimed, open: new Set(open) })
 }
 
 /** @returns the claims of an upload, which is done */
@@ -84,7 +85,7 @@ const settle = (
   owner: string,
   name: string,
   found: 'nothing' | 'something' | 'unasked',
-) => database.tx(db => settleOpen(db, owner, name, found, true))
+) => database.tx(db => settleOpen(db, owner, name, found))
 
 describe.each(databaseEngines())('objects in %s', (_name, make) => {
   const setUp = async (context: TestContext) => {
@@ -233,10 +234,9 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     await store(database, me, want('a.png', 'X'))
     await start(database, other, want('a.png', 'A'))
     await kill(database, other)
-    expect((await start(database, me, want('a.png', 'B'), want('a.png', 'A'))).claims.map(show)).toEqual([
-      'mine a-3.png',
-      'mine a-2.png',
-    ])
+    const { claims } = await start(database, me, want('a.png', 'B'), want('a.png', 'A'))
+    expect(claims.map(show)).toEqual(['mine a-3.png', 'mine a-2.png'])
+    expect(claims[1], 'which something else may have').toMatchObject({ mayExist: true })
   })
 
   it('that are found to be of somebody else keep their content, and are never removed', async context => {
@@ -281,6 +281,10 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     await end(database, begun, ['/srv/blog/b.png'])
     const next = await start(database, me, want('a.png', 'X'), want('b.png', 'B'), want('b.png', 'X'))
     expect(next.claims.map(show)).toEqual(['mine a.png', 'wait', 'mine b-2.png'])
+    await store(database, me, want('c.png', 'C'))
+    await end(database, await start(database, me, want('c.png', 'D', { onConflict: 'replace' })), [])
+    const row = (await rowsOf(database)).find(({ key }) => key === 'c.png')
+    expect(row, 'its content is not known').toMatchObject({ state: 'stored', holder: null, sha256: '' })
   })
 
   it('that have vanished are stored again under their key', async context => {
@@ -400,10 +404,13 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     expect(show(await claimMore(database, claimant, wanted))).toBe('mine a.png')
   })
 
-  it('do not expire between the claim to use them again and the end of the upload', async context => {
+  it.for<[where: string, wanted: Wanted]>([
+    ['at their key', want('a.png', 'A', { expiresAt: LATER })],
+    ['at any key', want('b.png', 'A', { expiresAt: LATER, dedupe: true })],
+  ])('do not expire between the claim to use them again %s and the end', async ([, wanted], context) => {
     const { database, me, other } = await setUp(context)
     await store(database, me, want('a.png', 'A', { expiresAt: PAST }))
-    await start(database, other, want('a.png', 'A', { expiresAt: LATER }))
+    expect((await start(database, other, wanted)).claims.map(show)).toEqual(['same a.png'])
     expect(await due(database, me)).toEqual([])
   })
 

@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createUrlRewrite } from '../../src/uploader/url-rewrite.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
@@ -128,14 +127,6 @@ describe('mirrors', () => {
     expect(item?.mirrors[1]).not.toHaveProperty('error')
     expect(app.rawLog()).toContain('Could not store a copy at the mirror local/broken')
   })
-
-  it('that are required fail the upload when they fail', async () => {
-    const app = await start({ main: { mirrors: [{ destination: 'local/broken', required: true }] } })
-    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    expect(answer.success).toBe(false)
-    expect(answer.status).toBeGreaterThanOrEqual(500)
-    expect(answer.message).toContain('was not stored at local/broken, the required mirror of local/main')
-  })
 })
 
 describe('a mirror', () => {
@@ -223,36 +214,12 @@ it.each([
   await expect(start({ main: options })).rejects.toThrow(message)
 })
 
-describe('URL rewriting', () => {
-  it.each([
-    ['nothing', [], 'http://a.example/x.png'],
-    ['a prefix', [{ from: '^http://a\\.example/', to: 'https://cdn.example/' }], 'https://cdn.example/x.png'],
-    [
-      'groups',
-      [{ from: '^http://([^.]+)\\.example/(.*)$', to: 'https://$1.cdn/$2?v=1' }],
-      'https://a.cdn/x.png?v=1',
-    ],
-    [
-      'one after the other',
-      [
-        { from: 'a', to: 'b' },
-        { from: '//b', to: '//c' },
-      ],
-      'http://c.example/x.png',
-    ],
-    ['no match', [{ from: 'zzz', to: 'y' }], 'http://a.example/x.png'],
-    ['something that is no address', [{ from: '.*', to: 'javascript:alert(1)' }], 'http://a.example/x.png'],
-  ])('%s', (_what, rules, expected) => {
-    expect(createUrlRewrite(rules)('http://a.example/x.png')).toBe(expected)
+it('URL rewriting changes the links of its destination only', async () => {
+  const app = await start({
+    main: { urlRewrite: [{ from: '^https?://[^/]+/files', to: 'https://cdn.example' }] },
   })
-
-  it('changes the links of its destination only', async () => {
-    const app = await start({
-      main: { urlRewrite: [{ from: '^https?://[^/]+/files', to: 'https://cdn.example' }] },
-    })
-    const main = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    const other = await upload(`${app.url}/upload?configName=other`, { 'a.png': 'one' })
-    expect(main.result[0]).toMatch(/^https:\/\/cdn\.example\/main\//)
-    expect(other.result[0]).toMatch(/^http:\/\/127\.0\.0\.1/)
-  })
+  const main = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+  const other = await upload(`${app.url}/upload?configName=other`, { 'a.png': 'one' })
+  expect(main.result[0]).toMatch(/^https:\/\/cdn\.example\/main\//)
+  expect(other.result[0]).toMatch(/^http:\/\/127\.0\.0\.1/)
 })

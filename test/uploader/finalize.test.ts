@@ -119,15 +119,6 @@ describe('when the database breaks', () => {
 })
 
 describe('two processes of one database', () => {
-  it('run each step once when both are asked at once', async () => {
-    const hook = makeHook('hook')
-    const [here, there] = [await open([hook.hook]), await open([hook.hook])]
-    const id = await uploadPending(here, hook)
-    const retries = [here, there, here, there].map(one => retry(one, id))
-    for (const done of await Promise.all(retries)) expect(done).toMatchObject({ id, state: 'done' })
-    expect(await hook.runs()).toBe(2)
-  })
-
   it('each skip what the other has done, also when the upload changed hands meanwhile', async () => {
     const [first, second] = [makeHook('first'), makeHook('second')]
     const hooks = [first.hook, second.hook]

@@ -52,8 +52,7 @@ describe('openDestinations', () => {
         names.map(name => spec(name, serial)),
         '{filename}',
         () => {},
-        {},
-        putQueues,
+        { putQueues },
       )
     const [one, two] = await open('one', 'two')
     const [after] = await open('one')

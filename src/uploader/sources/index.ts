@@ -30,17 +30,31 @@ export interface SourceSettings {
  * @throws UploadError `source_forbidden` if the client may not upload it, `source_failed` if it can't be read,
  *   `too_large`, `insufficient_storage`
  */
-export async function obtain(
-  input: Input,
-  { caller, signal }: { readonly caller: Caller; readonly signal: AbortSignal },
+export async function obtain(input: Input, asker: Asker, spool: Spool, deps: ObtainDeps): Promise<Payload> {
+  if (input.kind !== 'form') return fetchInput(input, asker, spool, deps)
+  if (!asker.caller.sources.has('form')) throw notAdmitted('form', asker.caller)
+  if ('error' in input.payload) throw input.payload.error
+  return input.payload
+}
+
+interface Asker {
+  readonly caller: Caller
+  readonly signal: AbortSignal
+}
+
+interface ObtainDeps {
+  readonly payloads: Payloads
+  readonly sources: SourceSettings
+}
+
+type OtherInput = Exclude<Input, { kind: 'form' }>
+
+async function fetchInput(
+  input: OtherInput,
+  { caller, signal }: Asker,
   spool: Spool,
-  { payloads, sources: settings }: { readonly payloads: Payloads; readonly sources: SourceSettings },
+  { payloads, sources: settings }: ObtainDeps,
 ): Promise<Payload> {
-  if (input.kind === 'form') {
-    if (!caller.sources.has('form')) throw notAdmitted('form', caller)
-    if ('error' in input.payload) throw input.payload.error
-    return input.payload
-  }
   const most = Math.min(settings.fileSize, caller.fileSize ?? Infinity)
   const limited = most === settings.fileSize ? settings : { ...settings, fileSize: most }
   const { name, folders, body, check } = await openSource(input, caller, limited, signal)
@@ -91,7 +105,7 @@ function sourceKind(input: Exclude<Input, { kind: 'form' }>) {
 }
 
 async function openSource(
-  input: Exclude<Input, { kind: 'form' }>,
+  input: OtherInput,
   caller: Caller,
   settings: SourceSettings,
   signal: AbortSignal,
