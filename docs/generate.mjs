@@ -37,15 +37,14 @@ const PARTS = {
   typora: page => editors(page)[0][1],
   obsidian: page => editors(page)[1][1],
   vscode: page => editors(page)[2][1],
-  github: () => jobFor('github'),
-  gitlab: () => jobFor('gitlab'),
+  github: jobForGitHub,
   plugin: () => exampleFile('index.js'),
 }
 
-/** What the page of a server with a key shows. */
-function jobFor(host) {
-  const examples = examplesFor({ base: 'https://img.example.com', credential: 'key' })
-  return ['```yaml', examples[host], '```'].join('\n')
+/** As on the page of a server with a key. */
+function jobForGitHub() {
+  const { github } = examplesFor({ base: 'https://img.example.com', credential: 'key' })
+  return ['```yaml', github, '```'].join('\n')
 }
 
 function exampleFile(name) {
