@@ -26,10 +26,3 @@ export function isOrigin(text: string): boolean {
   if (!/^https?:/.test(origin)) return /^[a-z][a-z0-9+.-]*:\/\/[^\s/\\,?#*]+$/.test(origin)
   return URL.canParse(origin) && new URL(origin).origin === origin && !origin.includes('*')
 }
-
-/** Whether it is an IP address without a zone ID, or a CIDR range. */
-export function isAddressOrRange(text: string): boolean {
-  const [, address = '', bits] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const family = isIP(address)
-  return family !== 0 && (bits === undefined || Number(bits) <= (family === 4 ? 32 : 128))
-}

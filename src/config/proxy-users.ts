@@ -1,8 +1,7 @@
-import { isIP } from 'node:net'
+import { parseRange } from '../ip-ranges.ts'
 import { keysOf } from '../members.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { isAddressOrRange } from './endpoint.ts'
 import { permissions } from './permissions.ts'
 
 /** The header in which each authenticating reverse proxy names the person. Sources: docs/guides/sign-in.md. */
@@ -42,7 +41,7 @@ export const tokenHeader = anyHeader.refine(isFree, {
 const peer = z
   .string()
   .refine(
-    value => value === 'unix' || isAddressOrRange(value),
+    value => value === 'unix' || parseRange(value) !== undefined,
     'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"',
   )
 
@@ -87,7 +86,7 @@ export const reverseProxy = z
         'userHeader',
         'is missing. Set it to the header in which the reverse proxy names the person, or set preset',
       )
-    if (proxy.secretHeader === undefined && proxy.from.some(isRange))
+    if (proxy.secretHeader === undefined && proxy.from.some(one => parseRange(one)?.isSingle === false))
       report(
         'from',
         'has a range, so every host in it could name people. Name single IP addresses, or set secretHeader',
@@ -107,10 +106,4 @@ export function userHeaderOf({
   readonly userHeader?: string | undefined
 }): string {
   return (userHeader ?? (preset && PRESETS[preset]) ?? '').toLowerCase()
-}
-
-/** Whether it is more than one address. */
-function isRange(value: string): boolean {
-  const [address = '', bits] = value.split('/')
-  return bits !== undefined && Number(bits) < (isIP(address) === 4 ? 32 : 128)
 }

@@ -1,11 +1,10 @@
-import { BlockList, isIP } from 'node:net'
 import { messageOf } from '../errors.ts'
 import { parseProxy } from '../http/proxy/address.ts'
 import { isNoProxy } from '../http/proxy/no-proxy.ts'
+import { inRanges, parseRange } from '../ip-ranges.ts'
 import { proxySetting, time, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
-import { isAddressOrRange } from './endpoint.ts'
 
 /** A time with a default. It is above 0 unless `leastMs` is 0. */
 export const timeout = (standard: string, what: string, leastMs = 1) =>
@@ -59,18 +58,15 @@ export const trustProxy = z
   )
 
 /** Express compares an IPv4 address with an IPv6 range as `::ffff:a.b.c.d`, so an IPv6 range can contain all of IPv4. */
-function coversAllAddresses(range: string): boolean {
-  const [address = '', bits] = range.split('/')
-  if (bits === undefined || isIP(address) !== 6) return Number(bits) === 0
-  if (Number(bits) > 96) return false
-  const list = new BlockList()
-  list.addSubnet(address, Number(bits), 'ipv6')
-  return list.check('::ffff:0.0.0.0', 'ipv6')
+function coversAllAddresses(text: string): boolean {
+  const range = parseRange(text)
+  if (range?.family !== 'ipv6') return range?.bits === 0
+  return range.bits <= 96 && inRanges([range])('::ffff:0.0.0.0')
 }
 
 /** What Express accepts for "trust proxy". */
 function isProxy(value: string): boolean {
-  return ['loopback', 'linklocal', 'uniquelocal'].includes(value) || isAddressOrRange(value)
+  return ['loopback', 'linklocal', 'uniquelocal'].includes(value) || parseRange(value) !== undefined
 }
 
 /** A URL that paths are appended to. */

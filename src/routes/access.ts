@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import { isLoopbackAddress } from '../loopback-address.ts'
+import { isLoopbackAddress } from '../ip-ranges.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
 import { collectKeys, createKeyFinder, isReadingOf } from './credentials.ts'
 import { isCrossSite } from './cross-site.ts'

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv4, isIPv6 } from 'node:net'
-import { isLoopbackAddress } from '../loopback-address.ts'
+import { isLoopbackAddress } from '../ip-ranges.ts'
 
 export interface LoopbackRules {
   readonly loopbackExempt: boolean

@@ -1,5 +1,5 @@
-import { BlockList, isIP, isIPv6 } from 'node:net'
 import { UploadError } from '../errors.ts'
+import { inRanges, parseRange } from '../ip-ranges.ts'
 import { createKeyFinder, readAsUtf8 } from './credentials.ts'
 import { MAX_HEADERS } from './loopback.ts'
 import type { Permissions } from './permissions.ts'
@@ -81,22 +81,11 @@ export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: P
   }
 }
 
-/** Recognises peers by IP address. An IPv4 address is the same when it is mapped into IPv6. */
+/** Recognizes peers by IP address. */
 function createPeerMatcher(from: readonly string[]): ProxyUsers['isProxy'] {
-  const peers = new BlockList()
-  for (const one of from) {
-    const [address = '', bits] = one.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    if (isIP(address) === 0) continue
-    if (bits === undefined) peers.addAddress(address, family)
-    else peers.addSubnet(address, Number(bits), family)
-  }
-  return peerAddress => {
-    // The configuration allows "unix" only if the server listens on nothing else: a closed TCP connection has no address, too.
-    if (peerAddress === undefined) return from.includes('unix')
-    const address = peerAddress.replace(/%.*/, '')
-    return isIP(address) !== 0 && peers.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-  }
+  const isListed = inRanges(from.flatMap(one => parseRange(one) ?? []))
+  // The configuration allows "unix" only if the server listens on nothing else: a closed TCP connection has no address, too.
+  return address => (address === undefined ? from.includes('unix') : isListed(address))
 }
 
 /** The value of a header that may be there once. Node would join the values of several, so the raw headers are read. */

@@ -1,6 +1,6 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import { isLoopbackAddress } from '../../loopback-address.ts'
+import { inRanges, isLoopbackAddress, parseRange } from '../../ip-ranges.ts'
 
 /** Where a connection is to lead. */
 export interface Endpoint {
@@ -36,7 +36,7 @@ export function isNoProxy(entry: string): boolean {
 /** Whether it is this machine itself. */
 export function isLoopback(host: string): boolean {
   const name = cleanHost(host)
-  return isLoopbackAddress(plainAddress(name)) || name === 'localhost' || name.endsWith('.localhost')
+  return isLoopbackAddress(name) || name === 'localhost' || name.endsWith('.localhost')
 }
 
 function parseEntry(entry: string): Rule | undefined {
@@ -52,43 +52,16 @@ function parseEntry(entry: string): Rule | undefined {
 function parseHost(text: string): ((host: string) => boolean) | undefined {
   if (text === '') return undefined
   if (text === '*') return () => true
-  const network = parseNetwork(text)
-  if (network) return host => isIn(network, host)
+  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]?.split('.').slice(0, -1)
+  const network = parseRange(
+    start ? `${[...start, 0, 0, 0].slice(0, 4).join('.')}/${start.length * 8}` : text,
+  )
+  if (network) return inRanges([network])
   const isEnd = /^\*[^.]/.test(text)
   const rest = cleanHost(text.replace(/^\*?\.?/, ''))
   const name = /[*/]/.test(rest) ? '' : domainToASCII(rest)
   if (name === '') return undefined
   return host => host === name || host.endsWith(isEnd ? name : `.${name}`)
 }
-
-/** Reads an IP address, `10.0.0.0/8` or `10.*`. */
-function parseNetwork(text: string): BlockList | undefined {
-  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]?.split('.').slice(0, -1)
-  const [written = '', length, more] = start
-    ? [[...start, 0, 0, 0].slice(0, 4).join('.'), `${start.length * 8}`]
-    : text.split('/')
-  const address = plainAddress(written)
-  const family = familyOf(address)
-  const most = family === 'ipv4' ? 32 : 128
-  const bits = length === undefined ? most : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN
-  if (family === undefined || more !== undefined || !(bits <= most)) return undefined
-  const network = new BlockList()
-  network.addSubnet(address, bits, family)
-  return network
-}
-
-function isIn(network: BlockList, host: string): boolean {
-  const address = plainAddress(host)
-  const family = familyOf(address)
-  return family !== undefined && network.check(address, family)
-}
-
-function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
-  if (isIP(address) === 0) return undefined
-  return isIP(address) === 4 ? 'ipv4' : 'ipv6'
-}
-
-/** Returns an IP address without its zone, and the IPv4 address inside a mapped IPv6 address. */
-const plainAddress = (host: string): string => host.replace(/%.*/, '').replace(/^::ffff:(?=\d+\.\d+\.)/i, '')
 
 const cleanHost = (host: string): string => host.toLowerCase().replace(/^\[|\]$|\.$/g, '')

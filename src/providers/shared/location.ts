@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { isLoopbackAddress } from '../../loopback-address.ts'
+import { isLoopbackAddress } from '../../ip-ranges.ts'
 import { decodeSafely } from '../../mask.ts'
 
 /**
