@@ -1,16 +1,13 @@
-import { isIP } from 'node:net'
+import { isPossibleHost } from '../options.ts'
 
 /** Whether an address to listen on is the path of a Unix socket or of a named pipe. */
 export function isSocketPath(host: string): boolean {
   return host.startsWith('/') || host.startsWith('\\\\.\\pipe\\')
 }
 
-// A name whose last part has only digits is read as an IPv4 address.
-const HOSTNAME = /^(?!(?:.*\.)?\d+\.?$)[\p{L}\p{N}_-]+(?:\.[\p{L}\p{N}_-]+)*\.?$/u
-
 /** Whether a server can listen on it. Whether the name or the address exists is known at the start only. */
 export function isListenHost(host: string): boolean {
-  return isSocketPath(host) || isIP(host) !== 0 || HOSTNAME.test(host)
+  return isSocketPath(host) || (!host.startsWith('[') && isPossibleHost(host))
 }
 
 /** Whether a `Host` header can have this value, with or without a port: a name as it is sent, or an IP address. */

@@ -4,18 +4,15 @@ import { SOURCES } from '../uploader/input.ts'
 import { destinationName } from './values.ts'
 
 const MINUTE_MS = 60_000
-const MOST_DAYS = 31
+const MOST_MS = 31 * 24 * 60 * MINUTE_MS
 
 const quota = z
   .strictObject({
     bytes: size().optional().describe('Maximum total size of the files.'),
     files: z.number().int().min(1).optional().describe('Maximum number of files.'),
-    per: time(1, Number.MAX_SAFE_INTEGER)
-      .refine(
-        ms => ms >= MINUTE_MS && ms <= MOST_DAYS * 24 * 60 * MINUTE_MS,
-        `must be a time between 1m and ${MOST_DAYS}d`,
-      )
-      .describe('Length of the fixed window after which both are available again, such as "1h" or "1d".'),
+    per: time(MINUTE_MS, MOST_MS).describe(
+      'Length of the fixed window after which both are available again, such as "1h" or "1d".',
+    ),
   })
   .refine(({ bytes, files }) => bytes !== undefined || files !== undefined, 'needs bytes or files')
 
