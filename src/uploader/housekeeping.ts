@@ -28,7 +28,8 @@ export interface Housekeeping {
   stop(): void
 }
 
-export function createHousekeeping(deps: Runtime): Housekeeping {
+/** @param roundMs pause between two rounds, in milliseconds */
+export function createHousekeeping(deps: Runtime, roundMs = ROUND_MS): Housekeeping {
   const { database, owner, finalizer, warn } = deps
   let lastPrune = Number.NEGATIVE_INFINITY
   let isDown = false
@@ -36,7 +37,7 @@ export function createHousekeeping(deps: Runtime): Housekeeping {
   let destinations: readonly Destination[] = []
   let keptMs = 0
 
-  const rounds = createRounds(ROUND_MS, round, logOutage, () => {
+  const rounds = createRounds(roundMs, round, logOutage, () => {
     if (isDown) warn('The database of the server can be used again')
     isDown = false
   })
