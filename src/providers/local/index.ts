@@ -183,7 +183,6 @@ function openFolder(
     },
     put: (object, signal) =>
       explained(async () => {
-        signal.throwIfAborted()
         const { parents, file } = splitKey(object.key)
         await cleanup
         await write(object, join(directory, ...parents), file, signal)
