@@ -30,6 +30,8 @@ export interface Refusal {
   readonly advice?: string | undefined
   readonly code?: ErrorCode
   readonly retryable?: boolean
+  /** Seconds. Default: the header `Retry-After`. */
+  readonly retryAfterS?: number | undefined
 }
 
 export interface HttpReply extends Omit<RawReply, 'isCut'> {
@@ -132,9 +134,9 @@ export class HttpRefusal extends Problem {
     const isRedirect = status >= 300 && status < 400
     const [usual, advice] = STATUSES[status] ?? (isRedirect ? REDIRECT : status < 300 ? OTHER_SERVICE : [])
     const { meaning = usual, reason, retryable = isTransientStatus(status) } = refusal
+    const { retryAfterS = parseRetryAfter(headers['retry-after']) } = refusal
     const where = isRedirect && headers['location']
     const said = where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(reason)
-    const retryAfterS = parseRetryAfter(headers['retry-after'])
     const what = `${host} returned ${status}${meaning ? ` (${meaning})` : ''}`
     super(reason === '' && refusal.meaning ? what : `${what}: ${said}`, {
       advice: refusal.advice ?? (refusal.meaning === undefined ? advice : undefined),

@@ -114,7 +114,7 @@ describe('github at emulate', () => {
     })
     const target = await open({ repo: 'octo/guarded' })
     const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/returned 409 .*: the branch "main" is protected\. Allow/)
+    expect(error.message).toMatch(/returned 409 \(the branch "main" is protected\): .* Allow/)
     expect(error.retryable).toBe(false)
     expect(proxy.exchanges).toEqual(['GET 404', 'PUT 409'])
   })

@@ -1,15 +1,6 @@
-import type { HttpReply } from '../../../http/client.ts'
-import { excerpt } from '../../../http/excerpt.ts'
+import type { HttpReply, Refusal } from '../../../http/client.ts'
 import { parseRetryAfter } from '../../../http/network.ts'
 import { membersOf } from '../../../members.ts'
-import { Problem, type ProblemOptions } from '../../../problem.ts'
-
-/** The repository, for messages. */
-export interface RemoteBranch {
-  readonly host: string
-  readonly repo: string
-  readonly branch: string
-}
 
 /** Pause after a rate limit without a time, in seconds, as GitHub recommends. */
 const LIMITED_S = 60
@@ -76,32 +67,31 @@ export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   return [400, 422].includes(reply.status) && STALE.test(words) && !NO_BRANCH.test(words)
 }
 
-/** Returns whether a 404 concerns the branch and not a file in it. */
-export function lacksBranch(reply: HttpReply): boolean {
-  return reply.status === 404 && NO_BRANCH.test(wordsOf(reply))
+/** Returns whether nothing is at a path: no file, or no commit in the repository yet. A 404 may also concern the branch. */
+export function isAbsent(reply: HttpReply): boolean {
+  if (reply.status === 404) return !NO_BRANCH.test(wordsOf(reply))
+  return reply.status === 409 && /empty/i.test(reply.text)
 }
 
-/** Makes the problem of a response that is not a success. */
-export function explainReply(reply: HttpReply, { host, repo, branch }: RemoteBranch): Problem {
-  const words = wordsOf(reply)
-  const response = words === '' ? '' : ` (${excerpt(words)})`
-  const fail = (why: string, options: ProblemOptions) =>
-    new Problem(`${host} returned ${reply.status}${response}: ${why}`, options)
-  if (isLimited(reply, words))
-    return fail('the rate limit is exceeded', {
+/** Explains an error response of the API. Undefined if it is one of a server or a gateway that has trouble. */
+export function explainReply(
+  reply: HttpReply,
+  { repo, branch }: { readonly repo: string; readonly branch: string },
+): Refusal | undefined {
+  const { status } = reply
+  if (status >= 500 || status === 408 || status === 425) return undefined
+  const reason = wordsOf(reply)
+  if (isLimited(reply, reason))
+    return {
+      meaning: 'the rate limit is exceeded',
+      reason,
       advice: 'Wait, or upload less often.',
       retryable: true,
       retryAfterS: readPause(reply),
-    })
-  const [, why = '', advice] = RULES.find(([response]) => response.test(`${reply.status} ${words}`)) ?? []
-  const named = why.replace('{repo}', () => repo).replace('{branch}', () => branch)
-  return fail(named, { advice, retryable: isStale(reply, false) })
-}
-
-/** Makes the problem of a successful response that is not from the API of a Git host. */
-export function notGitHost(reply: HttpReply, { host }: RemoteBranch): Problem {
-  const why = `${host} returned ${reply.status}, but not a response of its API: ${excerpt(reply.text)}`
-  return new Problem(why, { advice: 'Check "apiUrl" and any proxy in between.' })
+    }
+  const [, why = '', advice] = RULES.find(([response]) => response.test(`${status} ${reason}`)) ?? []
+  const meaning = why.replace('{repo}', () => repo).replace('{branch}', () => branch)
+  return { meaning, reason, advice, retryable: isStale(reply, false) }
 }
 
 /** Detects rate limits: 429, or GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or a matching message. */

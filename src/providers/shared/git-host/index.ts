@@ -1,5 +1,6 @@
 import { retry } from '../../../flow/retry.ts'
-import type { HttpClient, HttpReply, HttpRequest } from '../../../http/client.ts'
+import { type HttpClient, HttpRefusal, type HttpReply, type HttpRequest } from '../../../http/client.ts'
+import { excerpt } from '../../../http/excerpt.ts'
 import { type Members, membersOf } from '../../../members.ts'
 import type * as z from '../../../packages/zod.ts'
 import { Problem } from '../../../problem.ts'
@@ -7,7 +8,7 @@ import { defineProvider, type Provider, type Target } from '../../contract.ts'
 import { locationAt } from '../location.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
-import { explainReply, isStale, lacksBranch, notGitHost } from './failure.ts'
+import { explainReply, isAbsent, isStale } from './failure.ts'
 import type { GitOptions } from './options.ts'
 
 /** Some Git hosts include the content of the file in their responses: Gitea up to 10 MiB in Base64. */
@@ -80,23 +81,27 @@ export function gitHost<C extends GitConfig>({ api, validate, ...provider }: Git
 function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Target {
   const { repo, branch, urlPrefix, commitMessage } = options
   const maxBytes = Math.min(options.fileSize, api.maxBytes ?? Number.POSITIVE_INFINITY)
-  const remote = { host: new URL(api.repoUrl).host, repo, branch }
+  const { host } = new URL(api.repoUrl)
 
-  /** Throws transient failures and returns all other responses. */
   function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const headers = { ...api.headers, ...request.headers }
-    const accept = (status: number) => status < 500 && status !== 408 && status !== 425
-    return http.send({ ...request, headers, accept, maxReplyBytes: MAX_REPLY_BYTES }, signal)
+    const explain = (reply: HttpReply) => explainReply(reply, options)
+    return http.send({ ...request, headers, explain, maxReplyBytes: MAX_REPLY_BYTES }, signal)
   }
+
+  /** The problem of a successful response that is not from the API of a Git host. */
+  const notGitHost = ({ status, text }: HttpReply) =>
+    new Problem(`${host} returned ${status}, but not a response of its API: ${excerpt(text)}`, {
+      advice: 'Check "apiUrl" and any proxy in between.',
+    })
 
   async function lookUp(key: string, signal: AbortSignal): Promise<RepositoryFile | undefined> {
     const url = `${api.fileUrl(key)}?ref=${encodeURIComponent(branch)}`
-    const reply = await send({ method: api.lookUp, url }, signal)
-    if (reply.status === 404 && !lacksBranch(reply)) return undefined
-    if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
-    if (reply.status !== 200) throw explainReply(reply, remote)
+    const accept = (status: number, reply: HttpReply) => status === 200 || isAbsent(reply)
+    const reply = await send({ method: api.lookUp, url, accept }, signal)
+    if (isAbsent(reply)) return undefined
     const found = api.read(reply)
-    if (found === undefined) throw notGitHost(reply, remote)
+    if (found === undefined) throw notGitHost(reply)
     return found
   }
 
@@ -117,10 +122,10 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
       const request = await prepare(found)
       if (request === undefined) return undefined
       const headers = { 'Content-Type': 'application/json' }
-      const reply = await send({ ...request, url: api.fileUrl(key), headers }, signal)
-      if (reply.status < 300) return reply
-      wasStale = isStale(reply, found !== undefined)
-      throw explainReply(reply, remote)
+      return send({ ...request, url: api.fileUrl(key), headers }, signal).catch(error => {
+        wasStale = error instanceof HttpRefusal && isStale(error.reply, found !== undefined)
+        throw error
+      })
     }
     return retry(attempt, { attempts: 2, transient: () => wasStale && { retryAfterS: 0 } }, signal)
   }
@@ -132,7 +137,7 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
     async put(object, signal) {
       const { key, size } = object
       if (size > maxBytes) {
-        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${remote.host} (fileSize)`
+        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (fileSize)`
         throw new Problem(why, { code: 'too_large' })
       }
       const isContent = (sha: string) => isBlobOf(object, sha, signal)
@@ -142,7 +147,7 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
         return { method: found ? 'PUT' : api.create, body: createCommitBody(object, members) }
       })
       // A login page also has status 200, so the response must confirm the commit.
-      if (reply && !(await api.confirms(readMembers(reply), key, isContent))) throw notGitHost(reply, remote)
+      if (reply && !(await api.confirms(readMembers(reply), key, isContent))) throw notGitHost(reply)
       return { url: joinUrl(urlPrefix ?? api.publicUrl, key) }
     },
     async remove(key, signal) {
@@ -154,16 +159,15 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
       )
       if (reply === undefined) return
       const isGone = api.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(key, signal))
-      if (!isGone) throw notGitHost(reply, remote)
+      if (!isGone) throw notGitHost(reply)
     },
     exists: async (key, signal) => (await lookUp(key, signal)) !== undefined,
     /** Checks the repository, the branch and the permissions of the token, without a commit. */
     async check(signal) {
       const ask = async (url: string, isRight: (members: Members) => boolean) => {
         const reply = await send({ method: 'GET', url }, signal)
-        if (reply.status !== 200) throw explainReply(reply, remote)
         const members = readMembers(reply)
-        if (!isRight(members)) throw notGitHost(reply, remote)
+        if (!isRight(members)) throw notGitHost(reply)
         return members
       }
       const found = await ask(api.repoUrl, ({ id }) => typeof id === 'number')
