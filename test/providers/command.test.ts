@@ -68,13 +68,14 @@ describe('a program', () => {
     const folder = await makeDirectory()
     const path = await script(
       folder,
-      `cp "$1" ${folder}/got; echo "$1" > ${folder}/name; echo 'https://x.example/1'`,
+      `cp "$1" ${folder}/got; stat -c %a "$1" > ${folder}/mode; echo "$1" > ${folder}/name; echo 'https://x.example/1'`,
     )
     expect(await put(open({ command: [path, '{file}'] }), "a/it's 日本 $(x).png")).toEqual({
       url: 'https://x.example/1',
     })
     expect((await readFile(join(folder, 'got'))).equals(PICTURE)).toBe(true)
     const name = (await readFile(join(folder, 'name'), 'utf8')).trim()
+    expect(await readFile(join(folder, 'mode'), 'utf8')).toBe('600\n')
     expect(name).toMatch(/\/it's 日本 \$\(x\)\.png$/)
     await expect(readFile(name)).rejects.toThrow('ENOENT')
   })
@@ -107,6 +108,7 @@ describe('a program', () => {
       false,
       'exit code 1: > GET / > Authorization: [hidden] > Host: x no luck',
     ],
+    ['printf %s "$TOKEN"; head -c 495 /dev/zero | tr "\\0" y; exit 3', false, 'exit code 3: '], // cut in the secret
     ['kill -9 $$', false, 'it was killed by SIGKILL'],
     ['head -c 10 >/dev/null', false, 'before it had read the whole file'],
   ])('that does %j fails', async (text, retryable, words) => {
@@ -114,6 +116,7 @@ describe('a program', () => {
     const target = open({ command: [path], url: 'https://x.example/{key}', env: { TOKEN: 's3cret-t0ken' } })
     const error = await failureOf(put(target, 'a.png', randomBytes(1024 * 1024)))
     expect(error.message).toContain(words)
+    expect(error.message).not.toContain('t0ken')
     expect(error.retryable).toBe(retryable)
   })
 

@@ -530,6 +530,12 @@ describe('what local says of an error of the disk', () => {
   })
 })
 
+it('ends with the reason of its signal', async () => {
+  const { target } = await openFresh()
+  const reason = new Error('gone')
+  await expect(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.abort(reason))).rejects.toBe(reason)
+})
+
 describe('temporary files of killed servers', () => {
   /** The directory a process of that number would have used, with a file in it. */
   async function leaveBehind(target: OpenTarget, directory: string, pid: number): Promise<string> {

@@ -79,7 +79,7 @@ function readForm(type: string | undefined, body: Buffer) {
     const head = body.toString('utf8', at, headEnd)
     const content = body.subarray(headEnd + 4, next)
     const [, name, , fileType] =
-      /^Content-Disposition: form-data; name="([^"\r\n]+)"(?:; filename="([^"\r\n]+)"\r\nContent-Type: ([\w.+-]+\/[\w.+-]+))?$/.exec(
+      /^Content-Disposition: form-data; name="([^"\r\n]+)"(?:; filename="([^"\r\n/]+)"\r\nContent-Type: ([\w.+-]+\/[\w.+-]+))?$/.exec(
         head,
       ) ?? []
     check(name !== undefined, `a part of the form begins with ${JSON.stringify(head)}`)

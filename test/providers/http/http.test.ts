@@ -43,8 +43,9 @@ it.each(['https://img.example.com/{key}', '{responseurl}'])(
 )
 
 describe('what http sends', () => {
-  it.each([
+  it.each<[string, string, string?]>([
     ['/{filename}', '/pic%20ture.png'],
+    ['/{key}', '/a%3Fb/c%23d%2520.png', 'a?b/c#d%20.png'],
     ['/{key}?k={key}', '/2026/a%20b/pic%20ture.png?k=2026/a%20b/pic%20ture.png'],
     ['/{base64:a?~}', '/YT9%2B'],
     // Credentials were percent-encoded before Base64.
@@ -53,14 +54,14 @@ describe('what http sends', () => {
     ['/{secret:token}', '/a%2Fb%3Fc'],
     ['/{random:x|x}/{Y}', `/x/${new Date().getFullYear()}`],
     ['/a?b=c', '/a?b=c'],
-  ])('goes to %s', async (path, expected) => {
+  ])('goes to %s', async (path, expected, key = PICTURE.key) => {
     const urls: unknown[] = []
     const base = await serve((request, response) => {
       urls.push(request.url)
       response.end('https://img.example.com/a')
     })
     const target = await open({ url: base + path, secrets: { token: 'a/b?c' } })
-    await target.put(PICTURE, never())
+    await target.put({ ...PICTURE, key }, never())
     expect(urls).toEqual([expected])
   })
 
@@ -271,6 +272,7 @@ describe('http gives nothing away:', () => {
     const error = await failureOf(target.put(PICTURE, never()))
     expect(error.message).toContain('[secret]')
     expect(`${error.message} ${error.stack}`).not.toMatch(/s3cret-key/)
+    expect(error.cause).toBeUndefined() // the log would have its message
   })
 
   it('a secret in the address of a host that is not there, also to the log', async () => {

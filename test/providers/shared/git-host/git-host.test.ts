@@ -236,6 +236,12 @@ describe('what a forge refuses is explained', () => {
     await target.put(object, never())
   })
 
+  it('and a missing branch is no missing file', async () => {
+    const { forge, target } = await startForge('gitea')
+    forge.answerWith(() => ({ status: 404, body: { message: 'branch does not exist [name: main]' } }))
+    await expect(target.exists?.('a.bin', never())).rejects.toThrow('has no branch "main"')
+  })
+
   it('and nothing is stored when a look-up answers no file', async () => {
     const { forge, target } = await startForge('gitea')
     forge.answerWith(request => (isWrite(request) ? undefined : { status: 200, body: '<html>Log in</html>' }))
