@@ -55,7 +55,7 @@ export function createHistoryRoute(
     const base = baseOf(req)
     const here = entries
       .filter(({ destination }) => among.has(destination))
-      .map(entry => withLinks(entry, entry.destination, base, destinations))
+      .map(entry => withLinks(entry, base, destinations))
     const found = withoutCopies(here, mirrors).filter(entry =>
       `${fileNameOf(entry)}\n${entry.url}`.toLowerCase().includes(text),
     )

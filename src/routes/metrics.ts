@@ -48,7 +48,7 @@ export function createMetrics(): Metrics {
       figures.failures.inc({ destination, code: outcome.error.code })
       return
     }
-    const at = { destination: outcome.destination ?? destination }
+    const at = { destination: outcome.destination }
     figures.files.inc(at)
     figures.bytes.inc(at, outcome.size)
   }

@@ -139,7 +139,7 @@ function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
 function toItem(file: StoredFile, asked: string) {
   const { index, origin, url, key, size, contentType, sha256, expiresAt, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
-  const provider = splitId(destination ?? asked).type
+  const provider = splitId(destination).type
   return {
     index,
     origin,
@@ -151,7 +151,7 @@ function toItem(file: StoredFile, asked: string) {
     contentType,
     sha256,
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
-    destination,
+    ...(destination !== asked && { destination }),
     mirrors: mirrors?.map(toMirror),
     warning: findImageFault(fileName, file),
   }

@@ -120,7 +120,7 @@ export function makeUploader(
   const hooks = hooksOf(config, deps.env)
   const toLinks = (upload: Upload, base = baseUrl(upload.destination)): Upload => ({
     ...upload,
-    files: upload.files.map(file => withLinks(file, upload.destination, base, destinations)),
+    files: upload.files.map(file => withLinks(file, base, destinations)),
   })
   runtime.finalizer.adopt(hooks, toLinks)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))

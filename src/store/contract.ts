@@ -37,8 +37,8 @@ export interface HistoryEntry extends FileEntry {
 
 /** One file of an upload, stored at a destination. */
 export interface StoredFile extends FileEntry {
-  /** `provider/configName`, if it is not the destination of the upload: the fallback. */
-  readonly destination?: string | undefined
+  /** `provider/configName`: that of the upload, or its fallback. */
+  readonly destination: string
   readonly mirrors?: readonly Copy[] | undefined
 }
 

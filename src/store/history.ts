@@ -153,17 +153,6 @@ function toEntry({ deleteUrl, expiresAt, removedAt, ...row }: FileRow): HistoryE
 /** Rows of one transaction. SQLite works in the event loop, so it blocks everything else. */
 const AT_ONCE = 500
 
-interface OldFile {
-  readonly upload: string
-  readonly position: number
-  readonly destination: string
-  readonly url: string
-  readonly object: string
-  readonly removed_at: number | null
-  /** When the object expires. */
-  readonly ends: number | null
-}
-
 /**
  * Deletes older entries, and what the database knows of objects without entries. Entries of objects that still have to be
  * removed are kept.
@@ -182,37 +171,32 @@ export async function pruneFiles(
     keptLinks,
   }: { readonly among?: readonly string[]; readonly but?: readonly string[]; readonly keptLinks?: string },
 ): Promise<number> {
-  let gone = 0
-  let last: OldFile | undefined
-  for (;;) {
-    const from: Sql = last
-      ? sql`and (upload, position, files.destination) > (${last.upload}, ${last.position}, ${last.destination})`
-      : sql``
-    const { rows, deleted } = await database.tx(async db => {
-      const found = await db.all<OldFile>(
-        sql`select upload, position, files.destination, url, object, removed_at, objects.expires_at as ends from files left join objects on objects.name = files.object where upload < ${idPrefix(before)} ${from}
-          order by upload, position, files.destination limit ${AT_ONCE}`,
+  const conditions = [
+    ...(among === undefined ? [] : [sql`files.destination in (${new List(among)})`]),
+    ...(but.length === 0 ? [] : [sql`files.destination not in (${new List(but)})`]),
+    ...(keptLinks === undefined ? [] : [sql`not ${holds(sql`files.url`, keptLinks)}`]),
+  ]
+  let count = 0
+  // What is kept is not looked at again.
+  for (let from = ''; ; ) {
+    const deleted = await database.tx(async db => {
+      const gone = await db.all<{ upload: string; object: string }>(
+        sql`delete from files where (upload, position, destination) in (
+            select upload, position, files.destination from files left join objects on objects.name = files.object
+            where upload >= ${from} and upload < ${idPrefix(before)}
+            and (removed_at is not null or objects.expires_at is null) and ${every(conditions)}
+            order by upload limit ${AT_ONCE})
+          returning upload, object`,
       )
-      const old = found.filter(
-        ({ destination, removed_at, ends, url }) =>
-          (removed_at !== null || ends === null) &&
-          (among === undefined || among.includes(destination)) &&
-          !but.includes(destination) &&
-          (keptLinks === undefined || !url.includes(keptLinks)),
-      )
-      for (const { upload, position, destination } of old)
-        await db.run(
-          sql`delete from files where upload = ${upload} and position = ${position} and destination = ${destination}`,
-        )
       await db.run(
-        sql`delete from objects where name in (${new List(old.map(({ object }) => object))}) and state = 'stored'
+        sql`delete from objects where name in (${new List(gone.map(({ object }) => object))}) and state = 'stored'
           and expires_at is null and not exists (select 1 from files where files.object = objects.name)`,
       )
-      return { rows: found, deleted: old.length }
+      return gone
     })
-    gone += deleted
-    last = rows.at(-1)
-    if (!last) return gone
+    count += deleted.length
+    if (deleted.length < AT_ONCE) return count
+    for (const { upload } of deleted) if (upload > from) from = upload
     await nextTurn()
   }
 }

@@ -75,10 +75,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   // The time limit of the pool is for a connection that is opened, not for one that is in use.
   const free = createSlots(CONNECTIONS, Number.POSITIVE_INFINITY)
   const forever = createCanceller().signal
-  const use = <T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> =>
-    free.run(() => useOne(work, isTransaction), forever)
-
-  async function useOne<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
+  async function use<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
     const client = await pool.connect()
     let failure: unknown
     try {
@@ -98,8 +95,8 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   }
 
   const connection: Connection = {
-    read: work => use(work, false),
-    tx: work => use(work, true),
+    read: work => free.run(() => use(work, false), forever),
+    tx: work => free.run(() => use(work, true), forever),
     async close() {
       const late = new Promise(resolve => setTimeout(resolve, END_TIMEOUT_MS).unref())
       await Promise.race([pool.end(), late])

@@ -121,7 +121,7 @@ const LOST = 'It was removed or replaced there at the same time.'
 export function finish(database: Database, upload: NewUpload, end: UploadEnd): Promise<Finished> {
   return database.tx(async db => {
     const { state, failed, others = [], claimed, open = [] } = end
-    const objects = [...end.files, ...others].flatMap(file => toEntries(upload, file)).map(toObject)
+    const objects = [...end.files, ...others].flatMap(toEntries).map(toObject)
     const ends = await settle(db, objects, upload.id)
     const written = <T extends StoredFile>(file: T): T[] => {
       const endOf = ({ location, key }: Pick<Entry, 'location' | 'key'>) =>
@@ -138,11 +138,7 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     }
     const files = end.files.flatMap(written)
     const also = others.flatMap(written)
-    await insertFiles(
-      db,
-      upload,
-      [...files, ...also].flatMap(file => toEntries(upload, file)),
-    )
+    await insertFiles(db, upload, [...files, ...also].flatMap(toEntries))
     const settled = new Set(
       objects.flatMap(one => (ends.has(contentName(one.name, one.sha256)) ? one.name : [])),
     )
@@ -180,7 +176,7 @@ const toObject = ({ destination, location, key, sha256, expiresAt }: Entry) => (
 export function finishLate(
   database: Database,
   upload: NewUpload,
-  file: StoredFile & { readonly destination: string },
+  file: StoredFile,
   quotas: readonly QuotaRule[],
 ): Promise<boolean> {
   return database.tx(async db => {
@@ -191,15 +187,15 @@ export function finishLate(
     return true
   })
 }
-type Entry = Omit<StoredFile, 'destination' | 'mirrors'> & { readonly destination: string }
+type Entry = Omit<StoredFile, 'mirrors'>
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
-function toEntries(upload: NewUpload, { destination, mirrors = [], ...file }: StoredFile): Entry[] {
+function toEntries({ mirrors = [], ...file }: StoredFile): Entry[] {
   const copies = mirrors.filter(isStored).map(({ expiresAt, ...copy }) => {
     const { deleteUrl, expiresAt: _, ...shared } = file
     return { ...shared, ...copy, expiresAt }
   })
-  return [{ ...file, destination: destination ?? upload.destination }, ...copies]
+  return [file, ...copies]
 }
 
 const isStored = (copy: Copy): copy is Copy & Required<Pick<Copy, 'key' | 'url' | 'location'>> =>

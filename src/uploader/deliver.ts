@@ -1,18 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf, UploadError } from '../errors.ts'
-import type { Copy } from '../store/contract.ts'
+import type { Copy, StoredFile } from '../store/contract.ts'
 import { type Claimed, claimMore, finishLate } from '../store/uploads.ts'
 import { findDestination, idOf } from './destinations.ts'
 import { type Planned, wantedAt } from './plan.ts'
-import {
-  ConflictError,
-  type Delivery,
-  deliverTo,
-  type FileAt,
-  later,
-  type Part,
-  release,
-} from './store-at.ts'
+import { ConflictError, type Delivery, deliverTo, later, type Part, release } from './store-at.ts'
 
 /** How long a response waits for mirrors that are not required. Later ones are only in the history. */
 const MIRROR_GRACE_MS = 2000
@@ -28,7 +20,7 @@ export async function deliver(
   file: Planned,
   objects: readonly Claimed[],
   delivery: Delivery,
-): Promise<FileAt> {
+): Promise<StoredFile> {
   delivery.signal.throwIfAborted()
   const [first, ...copies] = objects.map((one, n): Part => {
     const destination = findDestination(delivery.deps.destinations, one.wanted.destination)
@@ -39,7 +31,7 @@ export async function deliver(
 }
 
 /** Delivers a file to its destination and to its mirrors. */
-async function deliverAll(first: Part, copies: readonly Part[], delivery: Delivery): Promise<FileAt> {
+async function deliverAll(first: Part, copies: readonly Part[], delivery: Delivery): Promise<StoredFile> {
   const { deps, upload, others } = delivery
   const copying = copies.map((copy, n) => {
     const isRequired = first.destination.mirrors[n]?.required === true
@@ -48,7 +40,7 @@ async function deliverAll(first: Part, copies: readonly Part[], delivery: Delive
   const storing = deliverFirst(first, delivery)
   for (const { storing: copy } of copying) copy.catch(() => {}) // it is looked at below
   /** A copy that is not part of the outcome is written to the history when it is stored. */
-  const leave = (copy: Promise<FileAt>) =>
+  const leave = (copy: Promise<StoredFile>) =>
     later(delivery, async () => finishLate(deps.database, upload, await copy, []))
   const required = copying.filter(({ isRequired }) => isRequired).map(one => one.storing)
   await Promise.allSettled([storing, ...required])
@@ -74,7 +66,7 @@ async function deliverAll(first: Part, copies: readonly Part[], delivery: Delive
 }
 
 /** Delivers a file to its destination, or to the fallback. */
-function deliverFirst(first: Part, delivery: Delivery): Promise<FileAt> {
+function deliverFirst(first: Part, delivery: Delivery): Promise<StoredFile> {
   return deliverTo(first, delivery).catch(error => deliverToFallback(first, error, delivery))
 }
 
@@ -83,7 +75,7 @@ async function deliverToFallback(
   { file, destination }: Part,
   error: unknown,
   delivery: Delivery,
-): Promise<FileAt> {
+): Promise<StoredFile> {
   const { deps, claimant, signal } = delivery
   const { fallback: id } = destination
   const isOver = deps.ending.aborted || error instanceof ConflictError || error === signal.reason
@@ -116,7 +108,7 @@ function bothFailed(first: unknown, second: unknown, fallback: string): unknown 
  *
  * @throws UploadError
  */
-async function storeAtMirror(copy: Part, isRequired: boolean, delivery: Delivery): Promise<FileAt> {
+async function storeAtMirror(copy: Part, isRequired: boolean, delivery: Delivery): Promise<StoredFile> {
   const { deps, open, upload } = delivery
   const { claim, file } = copy
   const id = idOf(copy.destination)

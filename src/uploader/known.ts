@@ -115,7 +115,7 @@ export async function findKnownFiles(
     const url = await keptUrlAgain(destination, file, signal)
     stored.push({
       ...{ index, key, url, size, contentType, sha256, deleteUrl, location },
-      ...{ origin: keptOrigin(file.name), expiresAt: end },
+      ...{ origin: keptOrigin(file.name), expiresAt: end, destination: id },
     })
   }
   const state = deps.hooks.length > 0 && stored.length > 0 ? 'stored' : 'done'

@@ -52,22 +52,17 @@ export function linkOf(
 /** A file of an upload, or an entry of the history. */
 interface Linked {
   readonly url: string
-  readonly destination?: string | undefined
+  readonly destination: string
   readonly mirrors?: readonly { readonly destination: string; readonly url?: string }[] | undefined
 }
 
-/** The same with links instead of kept URLs. @param destination of a file that has none of its own */
-export function withLinks<T extends Linked>(
-  file: T,
-  destination: string,
-  baseUrl: string,
-  destinations: readonly LinkRules[],
-): T {
+/** The same with links instead of kept URLs. */
+export function withLinks<T extends Linked>(file: T, baseUrl: string, destinations: readonly LinkRules[]): T {
   const link = (id: string, url: string) => linkOf(id, url, baseUrl, destinations)
   const { mirrors } = file
   return {
     ...file,
-    url: link(file.destination ?? destination, file.url),
+    url: link(file.destination, file.url),
     ...(mirrors && {
       mirrors: mirrors.map(copy =>
         copy.url === undefined ? copy : { ...copy, url: link(copy.destination, copy.url) },

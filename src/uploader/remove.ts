@@ -46,12 +46,14 @@ export async function findByWord(
   among: readonly string[],
   { database, destinations }: Removing,
 ): Promise<RemovalTarget[]> {
-  const { ofObject, ofJob } = await findEntries(word, { among, isRemoved: false }, database)
-  const [objects, jobs] = [new Set(ofObject.map(nameOf)), new Set(ofJob.map(({ jobId }) => jobId))]
-  if (ofObject.length > 0)
-    return withCopies(ofObject, { database, destinations }, entry => objects.has(nameOf(entry)))
-  assertOneCaller(word, ofJob)
-  return unique(ofJob, destinations, ({ jobId }) => jobs.has(jobId))
+  const { entries, areUploads } = await findEntries(word, { among, isRemoved: false }, database)
+  if (!areUploads) {
+    const objects = new Set(entries.map(nameOf))
+    return withCopies(entries, { database, destinations }, entry => objects.has(nameOf(entry)))
+  }
+  assertOneCaller(word, entries)
+  const jobs = new Set(entries.map(({ jobId }) => jobId))
+  return unique(entries, destinations, ({ jobId }) => jobs.has(jobId))
 }
 
 /** Maximum number of uploads in an error message. */
@@ -74,31 +76,25 @@ export async function findRemoved(
   among: readonly string[],
   { database }: Pick<Removing, 'database'>,
 ): Promise<number | undefined> {
-  const { ofObject, ofJob } = await findEntries(word, { among, isRemoved: true }, database)
-  const times = [...ofObject, ...ofJob].flatMap(({ removedAt = [] }) => removedAt)
+  const { entries } = await findEntries(word, { among, isRemoved: true }, database)
+  const times = entries.flatMap(({ removedAt = [] }) => removedAt)
   return times.length > 0 ? Math.max(...times) : undefined
 }
 
-interface FoundEntries {
-  /** Found by URL or object key. */
-  readonly ofObject: HistoryEntry[]
-  /** Otherwise found by job or request. */
-  readonly ofJob: HistoryEntry[]
-}
-
+/** @returns `areUploads`: they were found by the ID of their upload or request, not by the URL or key of their object */
 async function findEntries(
   word: string,
   filter: Pick<HistoryFilter, 'among' | 'isRemoved'>,
   database: Removing['database'],
-): Promise<FoundEntries> {
+): Promise<{ readonly entries: HistoryEntry[]; readonly areUploads: boolean }> {
   const find = (what: Partial<HistoryFilter>) =>
     database.read(db => findFiles(db, { ...what, ...filter, limit: MOST_ENTRIES }))
   if (/^https?:/i.test(word) && URL.canParse(word))
-    return { ofObject: await find({ urls: urlsOf(new URL(word)) }), ofJob: [] }
-  const ofObject = await find({ key: word })
-  if (ofObject.length > 0) return { ofObject, ofJob: [] }
+    return { entries: await find({ urls: urlsOf(new URL(word)) }), areUploads: false }
+  const ofKey = await find({ key: word })
+  if (ofKey.length > 0) return { entries: ofKey, areUploads: false }
   const ofId = await find({ jobId: word })
-  return { ofObject, ofJob: ofId.length > 0 ? ofId : await find({ requestId: word }) }
+  return { entries: ofId.length > 0 ? ofId : await find({ requestId: word }), areUploads: true }
 }
 
 /** A link to this server is kept without its beginning, which is not known here. */

@@ -54,9 +54,6 @@ export interface Part extends Claimed {
   readonly role: 'destination' | 'fallback' | 'mirror'
 }
 
-/** A file at a destination, `provider/configName`. */
-export type FileAt = StoredFile & { readonly destination: string }
-
 /** A file is not stored because its object key is in use. The fallback is not tried then. */
 export class ConflictError extends UploadError {}
 
@@ -70,7 +67,7 @@ interface Storing extends Part {
 type Mine = Extract<Claim, { is: 'mine' }>
 
 /** Stores a file at one destination. @throws UploadError */
-export async function deliverTo(part: Part, delivery: Delivery): Promise<FileAt> {
+export async function deliverTo(part: Part, delivery: Delivery): Promise<StoredFile> {
   const { limits, ending } = delivery.deps
   const limit = beginTimeLimit(limits.timeoutMs, ending, () => timedOut(part, limits.timeoutMs))
   const storing = { ...part, delivery, limit }
@@ -93,7 +90,7 @@ export async function deliverTo(part: Part, delivery: Delivery): Promise<FileAt>
 const isGone = ({ delivery, role }: Storing) => delivery.signal.aborted && role === 'destination'
 
 /** Follows a claim until it leads to a stored object, or to a key that the file can be sent to. */
-async function follow(storing: Storing): Promise<FileAt | Mine> {
+async function follow(storing: Storing): Promise<StoredFile | Mine> {
   const { destination, wanted, role, delivery, limit } = storing
   const { claimant, deps } = delivery
   const claimAgain = () => claimMore(deps.database, claimant, wanted)
@@ -150,7 +147,7 @@ async function look(key: string, { destination, limit: { signal } }: Storing): P
 }
 
 /** Sends an object, and retries transient failures until the time limit. */
-async function put(claim: Mine, storing: Storing): Promise<FileAt> {
+async function put(claim: Mine, storing: Storing): Promise<StoredFile> {
   const { file, delivery, limit } = storing
   const { deps, open } = delivery
   open.add(claim.name)
@@ -192,7 +189,7 @@ function settleLater({ name, key }: Mine, abandoned: Promise<Stored> | undefined
   })
 }
 
-const toStored = (stored: Stored, key: string, storing: Storing): FileAt =>
+const toStored = (stored: Stored, key: string, storing: Storing): StoredFile =>
   toFile(storing, key, keptUrl(storing.destination, key, stored), stored.deleteUrl)
 
 function toFile(
@@ -200,7 +197,7 @@ function toFile(
   key: string,
   url: string,
   deleteUrl: string | undefined,
-): FileAt {
+): StoredFile {
   const { size, contentType, sha256 } = payload
   const end = expiresAt ?? undefined
   return {

@@ -17,7 +17,7 @@ import { type Attempt, type Planned, plan } from './plan.ts'
 import { quotaExceeded } from './quota.ts'
 import { discard, newUpload, spoolFor, type UploadRequest } from './request.ts'
 import { obtain } from './sources/index.ts'
-import type { Delivery, FileAt } from './store-at.ts'
+import type { Delivery } from './store-at.ts'
 
 /** Files of one request that are fetched or uploaded at the same time. */
 const SIDE_BY_SIDE = 4
@@ -195,15 +195,14 @@ async function deliverEach(
   delivery: Delivery,
 ): Promise<{ readonly stored: StoredFile[]; readonly failed: Failure[] }> {
   const [stored, failed]: [StoredFile[], Failure[]] = [[], []]
-  const delivering = new Map<Planned, Promise<FileAt>>()
+  const delivering = new Map<Planned, Promise<StoredFile>>()
   await mapConcurrently(files, SIDE_BY_SIDE, async one => {
     const { index, origin, twin } = one.file
     try {
       if ('full' in one) throw quotaExceeded(one.full)
       const sending = (twin && delivering.get(twin)) ?? deliver(one.file, one.objects, delivery)
       delivering.set(one.file, sending)
-      const { destination: at, ...kept } = await sending
-      stored.push({ ...kept, index, origin, ...(at !== delivery.upload.destination && { destination: at }) })
+      stored.push({ ...(await sending), index, origin })
     } catch (error) {
       failed.push(failure(index, origin, error))
     }
@@ -240,11 +239,11 @@ const toFailure = ({ index, code, message }: FailedFile, { inputs }: UploadReque
 function outcomesOf(
   files: readonly StoredFile[],
   failed: readonly Failure[],
-  { inputs, destination, baseUrl }: UploadRequest,
+  { inputs, baseUrl }: UploadRequest,
   { destinations }: UploaderDeps,
 ): Outcome[] {
   const stored = files.map((file): Outcome => {
-    const linked = withLinks(file, idOf(destination), baseUrl, destinations)
+    const linked = withLinks(file, baseUrl, destinations)
     return { ok: true, ...linked, origin: inputs[file.index]?.origin ?? '' }
   })
   return [...stored, ...failed].sort((one, other) => one.index - other.index)

@@ -140,6 +140,7 @@ export function newFile(change: Partial<StoredFile> = {}): StoredFile {
     contentType: 'image/png',
     sha256: 'a'.repeat(64),
     deleteUrl: undefined,
+    destination: 'local/blog',
     location: '/srv/blog/',
     ...change,
   }
@@ -158,7 +159,7 @@ export async function addEntry(database: Database, change: Partial<HistoryEntry>
     ...(destination !== undefined && { destination }),
     ...(time !== undefined && { createdAt: time }),
   })
-  const stored = newFile(file)
+  const stored = newFile({ ...file, destination: upload.destination })
   const { location, key, sha256 } = stored
   await database.tx(db =>
     db.run(sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)

@@ -265,7 +265,7 @@ async function deliverNext(world: World, run: Run, put: Put): Promise<void> {
   }
 }
 
-function toFile(run: Run, { index, wanted, key = '', url = '' }: Part): StoredFile & { destination: string } {
+function toFile(run: Run, { index, wanted, key = '', url = '' }: Part): StoredFile {
   const { location, destination, sha256, expiresAt } = wanted
   const origin = run.upload.origins[index] ?? ''
   const about = { index, origin, url, key, size: 1, contentType: 'image/png', sha256, location, destination }
@@ -278,7 +278,7 @@ async function finishRun(world: World, run: Run): Promise<void> {
   const files = parts
     .filter(({ state, wanted }) => state === 'stored' && wanted.destination === PRIMARY.destination)
     .map((part): StoredFile => {
-      const { destination, ...file } = toFile(run, part)
+      const file = toFile(run, part)
       const copies = parts.filter(one => one.index === part.index && one !== part)
       return { ...file, mirrors: copies.map(copy => toCopy(run, copy)) }
     })

@@ -331,7 +331,7 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
         1,
         async (database, upload) => {
           await failed(database, upload, [OBJECT])
-          await finishLate(database, upload, { ...stored(), destination: AT.destination }, [QUOTA])
+          await finishLate(database, upload, stored(), [QUOTA])
         },
       ],
     ])('give back what they do not use: %s', async ([, files, end], context) => {
@@ -385,7 +385,6 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     it.for([
       ['taken by other content', 'replace'],
       ['removed', 'remove'],
-      ['about to be removed', 'take'],
       ['found to be missing', 'look'],
     ] as const)('give no link to an object that was %s meanwhile', async ([, what], context) => {
       const { database, me, other } = await setUp(context)
@@ -397,15 +396,13 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       } else {
         await database.tx(db => takeOpen(db, me, [AT.destination], 9))
         await database.tx(db => db.run(sql`update objects set is_new = 1`))
-        const found = what === 'look' ? 'nothing' : 'something'
+        const found = what === 'remove' ? 'something' : 'nothing'
         await database.tx(db => settleOpen(db, me, OBJECT, found))
         const due = { owner: me, among: [AT.destination], now: Date.now(), limit: 9, longestPauseMs: 1000 }
-        const taken = await takeDue(database, due)
-        if (what !== 'take')
-          await noteRemoved(
-            database,
-            taken.map(({ name }) => name),
-          )
+        await noteRemoved(
+          database,
+          (await takeDue(database, due)).map(({ name }) => name),
+        )
       }
       expect(await done(database, upload, stored())).toEqual({ files: [], lost: [0] })
       expect(await read(database, upload)).toMatchObject({ state: 'failed', files: [] })
@@ -413,22 +410,17 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     })
   })
 
-  it('whose object was removed by hand before they end give no link to it', async context => {
+  it.for([
+    ['was removed', true],
+    ['is being removed', false],
+  ] as const)('whose object %s when they end give no link to it', async ([, isGone], context) => {
     const { database, me, other } = await setUp(context)
     const { upload } = await start(database, { owner: me, expiresAt: 10 })
     await done(database, upload, stored('a.png', { expiresAt: 10 }))
     const second = await start(database, { owner: other, expiresAt: 20 })
-    const due = await takeDue(database, {
-      owner: me,
-      among: [AT.destination],
-      now: 30,
-      limit: 9,
-      longestPauseMs: 1000,
-    })
-    await noteRemoved(
-      database,
-      due.map(({ name }) => name),
-    )
+    const wanted = { owner: me, among: [AT.destination], now: 30, limit: 9, longestPauseMs: 1000 }
+    const names = (await takeDue(database, wanted)).map(({ name }) => name)
+    if (isGone) await noteRemoved(database, names)
     expect((await done(database, second.upload, stored())).lost).toEqual([0])
   })
 
@@ -464,7 +456,7 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
         const { claimant } = await start(database, { owner: me, keys: ['x.png'] })
         await claimMore(database, claimant, { ...wanted[0]!, sha256: 'X', onConflict: 'replace' })
       }
-      const late = await finishLate(database, upload, { ...stored(), destination: AT.destination }, [])
+      const late = await finishLate(database, upload, stored(), [])
       expect(late).toBe(isTheirs)
       expect(await history(database)).toHaveLength(isTheirs ? 1 : 0)
     })

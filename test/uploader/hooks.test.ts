@@ -41,6 +41,7 @@ function newJob(files = 1): Upload {
       size: 1,
       contentType: 'image/png',
       sha256: 'a'.repeat(64),
+      destination: 'local/Default',
       location: '/srv/',
     })),
     failed: [],

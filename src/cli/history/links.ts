@@ -21,5 +21,5 @@ export async function withLinksOf(
     bases.set(destination + location, base)
     return base
   }
-  return Promise.all(kept.map(async entry => withLinks(entry, entry.destination, await baseOf(entry), rules)))
+  return Promise.all(kept.map(async entry => withLinks(entry, await baseOf(entry), rules)))
 }
