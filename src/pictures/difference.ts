@@ -133,16 +133,20 @@ function looksEqual(a: Pixels, b: Pixels, x: number, y: number): boolean {
   return distance(a, b, x, y) <= LEAST_DISTANCE || isSmoothed(a, b, x, y) || isSmoothed(b, a, x, y)
 }
 
-/** One channel of a pixel on a white background. */
+/** A channel of a pixel, or its brightness, on a white background. */
+const onWhite = (value: number, alpha: number) =>
+  alpha === 255 ? value : 255 + (value - 255) * (alpha / 255)
+
 function channelOf({ bytes, width }: Pixels, x: number, y: number, channel: number): number {
   const at = (y * width + x) * 4
-  const alpha = (bytes[at + 3] ?? 0) / 255
-  return 255 + ((bytes[at + channel] ?? 0) - 255) * alpha
+  return onWhite(bytes[at + channel] ?? 0, bytes[at + 3] ?? 0)
 }
 
 /** The Y of YIQ, 0 to 255. */
-function brightnessOf(one: Pixels, x: number, y: number): number {
-  return brightnessOfColor(channelOf(one, x, y, 0), channelOf(one, x, y, 1), channelOf(one, x, y, 2))
+function brightnessOf({ bytes }: Pixels, pixel: number): number {
+  const at = pixel * 4
+  const brightness = brightnessOfColor(bytes[at] ?? 0, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0)
+  return onWhite(brightness, bytes[at + 3] ?? 0)
 }
 
 const brightnessOfColor = (red: number, green: number, blue: number) =>
@@ -171,23 +175,37 @@ function distance(a: Pixels, b: Pixels, x: number, y: number): number {
  * @see "Anti-aliased pixel and intensity slope detector", Vyšniauskas, 2009
  */
 function isSmoothed(one: Pixels, other: Pixels, x: number, y: number): boolean {
-  const brightness = brightnessOf(one, x, y)
+  const { width, height } = one
+  const pixel = y * width + x
+  const brightness = brightnessOf(one, pixel)
   let equal = 0
-  let [darkest, darkX, darkY] = [brightness, -1, -1]
-  let [brightest, brightX, brightY] = [brightness, -1, -1]
-  for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, one.height - 1); nextY++)
-    for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, one.width - 1); nextX++) {
-      if (nextX === x && nextY === y) continue
-      const next = brightnessOf(one, nextX, nextY)
+  let darkest = brightness
+  let brightest = brightness
+  let dark = pixel
+  let bright = pixel
+  for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, height - 1); nextY++)
+    for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, width - 1); nextX++) {
+      const neighbor = nextY * width + nextX
+      if (neighbor === pixel) continue
+      const next = brightnessOf(one, neighbor)
       if (next === brightness && ++equal > MOST_EQUAL) return false
-      if (next < darkest) [darkest, darkX, darkY] = [next, nextX, nextY]
-      if (next > brightest) [brightest, brightX, brightY] = [next, nextX, nextY]
+      if (next < darkest) {
+        darkest = next
+        dark = neighbor
+      }
+      if (next > brightest) {
+        brightest = next
+        bright = neighbor
+      }
     }
-  if (darkest === brightness || brightest === brightness) return false
-  return (
-    (isInArea(one, darkX, darkY) && isInArea(other, darkX, darkY)) ||
-    (isInArea(one, brightX, brightY) && isInArea(other, brightX, brightY))
-  )
+  if (dark === pixel || bright === pixel) return false
+  return isInAreas(one, other, dark) || isInAreas(one, other, bright)
+}
+
+/** Whether a pixel of `one` is part of an area of one color in both images. */
+function isInAreas(one: Pixels, other: Pixels, pixel: number): boolean {
+  const [x, y] = [pixel % one.width, Math.floor(pixel / one.width)]
+  return isInArea(one, x, y) && isInArea(other, x, y)
 }
 
 /** More neighbors of the same brightness belong to an area instead of an edge. */
@@ -202,6 +220,6 @@ function isInArea({ words, width, height }: Pixels, x: number, y: number): boole
   let same = isAtEdge ? 0 : -1
   for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, height - 1); nextY++)
     for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, width - 1); nextX++)
-      if (words[nextY * width + nextX] === word) same++
-  return same > MOST_EQUAL
+      if (words[nextY * width + nextX] === word && ++same > MOST_EQUAL) return true
+  return false
 }
