@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { COMMIT, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
 import { runCli } from './run-cli.ts'
 
 const KEY = 'k3y-of-the-ci-job'
@@ -37,12 +37,12 @@ async function prepare() {
     writeFile(join(cwd, 'shots', name), makePicture(9, [red, 0, 0]))
   for (const [index, name] of ['a.png', 'b.png', 'Card/c.png', 'Card/d.png'].entries())
     await write(name, index * 60)
-  const env = {
+  const job = {
     GITHUB_ACTIONS: 'true',
     GITHUB_API_URL: forge.api,
     GITHUB_SERVER_URL: 'https://github.com',
     GITHUB_REPOSITORY: 'me/app',
-    GITHUB_SHA: 'c0ffee0',
+    GITHUB_SHA: COMMIT,
     GITHUB_RUN_NUMBER: '1',
     GITHUB_RUN_ATTEMPT: '1',
     GITHUB_EVENT_PATH: join(cwd, 'pull_request.json'),
@@ -63,10 +63,23 @@ async function prepare() {
     const args = ['--server', app.url, '--key', key, '--baseline', 'visual', '--format', 'json', ...more]
     return runCli(['upload', ...args, 'shots'], {
       cwd,
-      env: { ...env, ...on[branch], GITHUB_RUN_ID: String(id) },
+      env: { ...job, ...on[branch], GITHUB_RUN_ID: String(id) },
     })
   }
-  return { app, cwd, forge, write, run }
+  const upload = ['--server', app.url, '--key', KEY]
+  /** Uploads the pictures of two shards, and writes a list of each. */
+  const list = async (names: readonly string[]) => {
+    for (const [index, what] of [['shots/a.png', 'shots/b.png'], ['shots/Card']].entries()) {
+      const { stdout } = await runCli(['upload', ...upload, '--format', 'json', ...what], { cwd, env: {} })
+      await writeFile(join(cwd, names[index] ?? ''), stdout)
+    }
+    return names
+  }
+  const comment = (branch: keyof typeof on, lists: readonly string[], ...more: string[]) => {
+    const env = { ...job, ...on[branch], GITHUB_RUN_ID: '100' }
+    return runCli(['comment', ...upload, '--baseline', 'visual', ...more, ...lists], { cwd, env })
+  }
+  return { app, cwd, forge, write, run, list, comment }
 }
 
 it('compares with what the default branch has stored, and fetches only what has another hash', async () => {
@@ -169,4 +182,25 @@ it('attack: a list whose links lead to the private network, and whose names lead
     await sendList(text)
     expect((await run('pull')).stderr).toContain('The baseline "visual" is gone or damaged.')
   }
+})
+
+it('the command comment compares, draws, fails and stores the baseline as upload does, from the results of shards', async () => {
+  const { cwd, forge, write, comment, list } = await prepare()
+  const lists = ['a.json', 'b.json']
+  const main = await comment('main', await list(lists))
+  expect(main.stderr).toContain('Compared with visual: 4 new.')
+  forge.comments.splice(0)
+  await write('a.png', 200)
+  await list(lists)
+  const dry = await comment('pull', lists, '--dry-run')
+  expect(dry.stdout).toMatch(/\*\*1 changed · 3 the same\*\*[\s\S]*100 % of the pixels/)
+  expect(forge.comments).toEqual([])
+  const judged = ['--fail-on', 'changed', '--report', 'report.html']
+  const { code, stderr } = await comment('pull', lists, ...judged, '--status')
+  expect(code, stderr).toBe(0)
+  expect(forge.statuses).toMatchObject([{ state: 'failure', description: '1 changed' }])
+  expect(forge.comments[0]?.body).toMatch(/src="[^"]+\/difference-a-\w+\.png"[\s\S]*report-\w+\.html/)
+  expect((await comment('pull', lists, ...judged)).code).toBe(1)
+  const alone = await runCli(['comment', '--baseline', 'visual', ...lists], { cwd, env: {} })
+  expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('--baseline requires --server') })
 })

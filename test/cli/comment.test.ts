@@ -440,6 +440,23 @@ describe('comment --compare', () => {
     expect(stderr).toContain('could not be read')
   })
 
+  it('fetches images of the server with the user name and password in its URL', async () => {
+    const cwd = await makeDirectory()
+    const { url, close } = await listen((req, res) => {
+      const isKnown = req.headers.authorization === `Basic ${btoa('me:a-pass-word')}`
+      res.writeHead(isKnown ? 200 : 401).end(makeRed(9, [0, 0, 0]))
+    })
+    onTestFinished(close)
+    const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
+    await writeFile(join(cwd, 'old.json'), list('old'))
+    const args = ['comment', '--dry-run', '--compare', 'old.json', '--server']
+    const behind = url.replace('//', '//me:a-pass-word@')
+    expect((await runCli([...args, behind], { cwd, input: list('new') })).stdout).toContain('1 the same')
+    expect((await runCli([...args, url], { cwd, input: list('new') })).stderr).toContain(
+      'returned status 401',
+    )
+  })
+
   it.each([
     [[], '1 changed', /100 % of the pixels changed/],
     [['--threshold', '100'], '1 the same', /the same/],

@@ -72,3 +72,35 @@ it('compares the results of uploads: an image that failed is not gone', async ()
   expect(totalsOf(review)).toBe('1 changed · 1 new · 1 gone · 1 failed · 1 the same')
   expect(JSON.parse(JSON.stringify(review))).toEqual(review)
 })
+
+it('fetches and shows an earlier image by a new link, if the old one is signed', async () => {
+  const old = {
+    name: 'main/a.png',
+    sha256: '1',
+    size: 7,
+    url: 'https://bucket.example.com/a.png?signature=1',
+  }
+  const other = { name: 'main/b.png', sha256: '2', size: 7, url: 'https://img.example.com/b.png' }
+  const after = ['a', 'b'].map(name => ({
+    name: `${name}.png`,
+    sha256: '3',
+    url: `https://img.example.com/${name}3`,
+  }))
+  const [fetched, sought]: [string[], object[]] = [[], []]
+  const options = {
+    ...{ findDifference: async () => undefined, makeSmall: undefined, threshold: 0, note() {} },
+    fetch: async (link: string) => void fetched.push(link),
+    find: async (files: readonly object[]) => {
+      sought.push(...files)
+      return ['https://bucket.example.com/a.png?signature=2']
+    },
+  }
+  const images = [old, other].map(result => ({ result }))
+  const present = after.map(result => ({ result }))
+  const prepared = await prepareReview({ name: 'visual', images }, present, options, never)
+  expect(sought).toEqual([{ name: 'a.png', sha256: '1', size: 7 }])
+  expect(fetched).toContain('https://bucket.example.com/a.png?signature=2')
+  expect(fetched).toContain('https://img.example.com/b.png')
+  const [first] = prepared.conclude(after, []).rows
+  expect(first?.before?.url).toBe('https://bucket.example.com/a.png?signature=2')
+})
