@@ -102,6 +102,21 @@ describe('a server that does not do what it says', () => {
       false,
       'Check that "url" is a WebDAV URL',
     ],
+    [
+      'answers 207 with a page',
+      method => (method === 'PROPFIND' ? { status: 207, body: '<html>Hello</html>' } : { status: 201 }),
+      false,
+      'this is not a response of a WebDAV server',
+    ],
+    [
+      'has a page for every name',
+      method =>
+        method === 'HEAD'
+          ? { status: 200, headers: { 'content-length': '5' } }
+          : { status: method === 'PROPFIND' ? 405 : 201 },
+      false,
+      'this is not a response of a WebDAV server',
+    ],
   ]
   it.each(cases)('%s', async (_, answer, retryable, words) => {
     const server = await startRecorder(({ method }) => answer(method))
@@ -111,6 +126,21 @@ describe('a server that does not do what it says', () => {
     const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
     expect(error).toMatchObject({ code: 'destination_failed', retryable })
     expect(error.message).toContain(words)
+  })
+
+  it('refuses a login by Digest, which is sent once, since servers lock accounts', async () => {
+    let nonce = 0
+    const server = await startRecorder(() => ({
+      status: 401,
+      headers: { 'WWW-Authenticate': `Digest realm="r", nonce="${++nonce}", qop="auth"` },
+    }))
+    onTestFinished(server.close)
+    const url = `http://127.0.0.1:${server.port}`
+    const target = await openHost(webdav, { url, ...login, authType: 'digest' })
+    onTestFinished(() => target.close?.())
+    const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
+    expect(error.message).toContain('(it rejected the login). Check "username" and "password"')
+    expect(server.requests.filter(({ headers }) => headers['authorization'])).toHaveLength(1)
   })
 
   it('finds its own nonces too old: the whole file is sent again with a new one', async () => {

@@ -285,6 +285,19 @@ describe('what only the real service answers', () => {
     expect(ids.size).toBe(2 * 9 + 1)
   })
 
+  it('blocks of a huge blob are as large as their number demands', async () => {
+    const size = 600 * 1024 * MIB
+    async function* read(_: AbortSignal, { start, end } = { start: 0, end: size }) {
+      yield Buffer.alloc(end - start)
+    }
+    const recorder = await startRecorder(() => ({ status: 403, headers: own }))
+    onTestFinished(recorder.close)
+    const endpoint = `http://127.0.0.1:${recorder.port}`
+    const target = await open({ account: 'pictures1', container: 'img', accountKey, endpoint })
+    await failureOf(target.put({ ...objectOf('huge.mp4', Buffer.of(1)), size, read }, never()))
+    expect(recorder.requests.map(request => request.size)).toEqual([Math.ceil(size / 50_000)])
+  })
+
   it.each([
     ['https://img.example.com', 'https'],
     ['http://img.example.com', 'https,http'],
