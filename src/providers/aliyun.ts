@@ -3,16 +3,9 @@ import { defineVendor } from './s3/vendor.ts'
 /** Alibaba Cloud OSS. */
 export const aliyun = defineVendor({
   type: 'aliyun',
-  about: {
-    what: 'Aliyun OSS: `s3` with a preset',
-    choices: [
-      {
-        label: 'Aliyun OSS · 阿里云',
-        asks: ['bucket', 'region', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
-        where: 'the RAM console: a user with an AccessKey.',
-      },
-    ],
-  },
+  name: 'Aliyun OSS',
+  label: 'Aliyun OSS · 阿里云',
+  where: 'the RAM console: a user with an AccessKey.',
   picgo: old => ({
     accessKeyId: old.text('accessKeyId'),
     secretAccessKey: old.text('accessKeySecret'),

@@ -12,16 +12,9 @@ const REGIONS: Readonly<Record<string, string>> = {
 /** Qiniu Kodo. */
 export const qiniu = defineVendor({
   type: 'qiniu',
-  about: {
-    what: 'Qiniu Kodo: `s3` with a preset',
-    choices: [
-      {
-        label: 'Qiniu Kodo · 七牛云',
-        asks: ['bucket', 'region', 'accessKeyId', 'secretAccessKey', 'urlPrefix'],
-        where: 'the portal, 个人中心 → 密钥管理.',
-      },
-    ],
-  },
+  name: 'Qiniu Kodo',
+  label: 'Qiniu Kodo · 七牛云',
+  where: 'the portal, 个人中心 → 密钥管理.',
   picgo(old) {
     const area = old.text('area')
     return {

@@ -16,16 +16,9 @@ const OLD_REGIONS: Readonly<Record<string, string>> = {
 /** Tencent Cloud COS. */
 export const tcyun = defineVendor({
   type: 'tcyun',
-  about: {
-    what: 'Tencent COS: `s3` with a preset',
-    choices: [
-      {
-        label: 'Tencent COS · 腾讯云',
-        asks: ['bucket', 'region', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
-        where: 'the console, CAM → API keys.',
-      },
-    ],
-  },
+  name: 'Tencent COS',
+  label: 'Tencent COS · 腾讯云',
+  where: 'the console, CAM → API keys.',
   picgo(old) {
     const [area, bucket, appId] = [old.text('area'), old.text('bucket'), old.text('appId')]
     const [urlPrefix, suffix] = [old.url('customUrl'), old.suffix('options')]
