@@ -125,95 +125,68 @@ export default async kit => [one(kit), two(kit)]`
   expect((await load()).destinations.map(one => one.type)).toEqual(['one', 'two'])
 })
 
+const KIT = "what the kit's defineProvider made"
+const NO_ERROR = 'it threw a value that is not an error:'
+
 it.each([
-  ['that is not there', './none.mjs', 'the file CWD/none.mjs does not exist'],
-  ['that is a folder', './', 'CWD is a folder. Specify the file in it'],
-  ['whose package is not there', 'none', 'the package is not installed. Run in CWD: npm install none'],
-  ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
-  ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
-  ['that throws nothing', './x.mjs', 'it threw a value that is not an error: undefined', 'throw undefined'],
+  ['that is not there', 'the file CWD/x.mjs does not exist'],
+  ['that throws', 'no luck', "throw new Error('no luck')"],
+  ['that throws what is no error', 'no luck', "throw 'no luck'"],
+  ['that throws nothing', `${NO_ERROR} undefined`, 'throw undefined'],
+  ['that throws an object', `${NO_ERROR} { code: 1 }`, 'throw { code: 1 }'],
+  ['that misses a package', "Cannot find package 'absent'", "import 'absent'"],
+  ['that exports no function', 'export of CWD/x.mjs must be a function', 'export default 5'],
+  ['that returns nothing', KIT, 'export default () => {}'],
+  ['whose provider nobody defined', KIT, "export default () => ({ type: 'mine', open: () => ({}) })"],
+  ['with a type that exists', 'already has a provider of the type "s3"', pluginOf('s3')],
+  ['with a type that is an alias', 'already has a provider of the type "aws-s3"', pluginOf('aws-s3')],
+  ['with a type that no name can be', 'the type "a/b" must be', pluginOf('a/b')],
+  ['with a type that objects have', 'the type "__proto__" must be', pluginOf('__proto__')],
   [
-    'that throws an object',
-    './x.mjs',
-    'it threw a value that is not an error: { code: 1 }',
-    'throw { code: 1 }',
-  ],
-  ['that misses a package', './x.mjs', "Cannot find package 'absent'", "import 'absent'"],
-  [
-    'that exports no function',
-    './x.mjs',
-    'the default export of CWD/x.mjs must be a function',
-    'export default 5',
-  ],
-  ['that returns nothing', './x.mjs', "what the kit's defineProvider made", 'export default () => {}'],
-  [
-    'whose provider nobody defined',
-    './x.mjs',
-    "what the kit's defineProvider made",
-    "export default ({ z }) => ({ type: 'mine', config: z.object({}), open: () => ({}) })",
-  ],
-  [
-    'with a type that exists',
-    './x.mjs',
-    'upload-server already has a provider of the type "s3"',
-    pluginOf('s3'),
-  ],
-  [
-    'with a type that is an alias',
-    './x.mjs',
-    'already has a provider of the type "aws-s3"',
-    pluginOf('aws-s3'),
-  ],
-  ['with a type that no name can be', './x.mjs', 'the type "a/b" must be', pluginOf('a/b')],
-  ['with a type that objects have', './x.mjs', 'the type "__proto__" must be', pluginOf('__proto__')],
-  [
-    'whose provider can not be opened',
-    './x.mjs',
+    'that can not be opened',
     '"open" of "mine" must be a function',
-    pluginOf('mine').replace('open: () => ({})', 'open: 5'),
+    pluginOf('mine').replace('() => ({}) ', '5 '),
   ],
   [
-    'with rules over several options where they are not asked',
-    './x.mjs',
-    'rules of "mine" that concern several options belong in "validate"',
+    'with rules over several options',
+    'belong in "validate"',
     pluginOf('mine', 'z.object({}).check(() => {})'),
   ],
-  ['without options', './x.mjs', 'must be made by the kit', pluginOf('mine', '{}')],
+  ['without options', 'must be made by the kit', pluginOf('mine', '{}')],
   [
-    'with an option that all have',
-    './x.mjs',
-    'the option "fallback" of "mine" is reserved',
-    pluginOf('mine', 'z.object({ fallback: z.string() })'),
+    'with an option of all',
+    'option "link" of "mine" is reserved',
+    pluginOf('mine', 'z.object({ link: z.string() })'),
   ],
-])('names a plugin %s, and what is wrong', async (_, name, reason, text = '') => {
+])('names a plugin %s, and what is wrong', async (_, reason, text = '') => {
   const files: Record<string, string> = text === '' ? {} : { 'x.mjs': text }
   // A type that nobody has may be one of the plugin's, and is no mistake of its own.
-  const problems = await problemsOf({ plugins: [name], providers: { mine: { a: {} } } }, files)
-  expect(problems).toEqual([expect.stringContaining(`plugins[0]: could not load "${name}": `)])
+  const problems = await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: {} } } }, files)
+  expect(problems).toEqual([expect.stringContaining('plugins[0]: could not load "./x.mjs": ')])
   expect(problems[0]).toContain(reason)
 })
 
 it.each([
-  ['validate', "config: z.object({ n: z.string() }), validate() { throw new TypeError('no luck') }"],
-  [
-    'a rule of an option',
-    "config: z.object({ n: z.string().check(() => { throw new TypeError('no luck') }) })",
-  ],
-])('names a plugin that throws while options are checked, in %s', async (_, member) => {
-  const code = pluginOf('mine').replace('open:', `${member}, open:`)
-  expect(
-    await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: { n: 'x' } } } }, { 'x.mjs': code }),
-  ).toEqual([`providers.mine.a: can't be checked, because the plugin "./x.mjs" failed: TypeError: no luck`])
+  ['./', 'CWD is a folder. Specify the file in it'],
+  ['none', 'the package is not installed. Run in CWD: npm install none'],
+])('names what is no plugin: %s', async (name, reason) => {
+  expect(await problemsOf({ plugins: [name] })).toEqual([
+    expect.stringContaining(`plugins[0]: could not load "${name}": ${reason}`),
+  ])
 })
 
-it('names a plugin that checks options in a way that is not waited for', async () => {
-  const code = pluginOf('mine').replace('open:', "validate: async () => 'wrong', open:")
-  expect(
-    await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: {} } } }, { 'x.mjs': code }),
-  ).toEqual([
-    expect.stringContaining(
-      'the plugin "./x.mjs" failed: its "validate" must return a sentence, or undefined',
-    ),
+it.each([
+  ["validate() { throw new TypeError('no luck') }", 'TypeError: no luck'],
+  ["validate: async () => 'wrong'", 'its "validate" must return a sentence, or undefined'],
+  [
+    "config: z.object({ n: z.string().check(() => { throw new TypeError('no luck') }) })",
+    'TypeError: no luck',
+  ],
+])('names a plugin that fails while options are checked: %s', async (member, reason) => {
+  const code = pluginOf('mine', 'z.object({ n: z.string() })').replace('open:', `${member}, open:`)
+  const config = { plugins: ['./x.mjs'], providers: { mine: { a: { n: 'x' } } } }
+  expect(await problemsOf(config, { 'x.mjs': code })).toEqual([
+    `providers.mine.a: can't be checked, because the plugin "./x.mjs" failed: ${reason}`,
   ])
 })
 
