@@ -12,10 +12,18 @@ import { type Body, inMemory } from '../../../src/body.ts'
 import { type ConnectionSettings, createConnections } from '../../../src/http/connections.ts'
 import { formBody } from '../../../src/http/form-body.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
+import { answering, clientBy } from '../../helpers/client-by-proxy.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { hasAll, type Needs, needsAll } from '../../helpers/needs.ts'
 import { makeCertificate } from '../../servers/certificate.ts'
-import { SQUID, startMicrosocks, startSquid, startTinyproxy, startTlsFront } from '../../servers/proxies.ts'
+import {
+  type OutgoingProxy,
+  SQUID,
+  startMicrosocks,
+  startSquid,
+  startTinyproxy,
+  startTlsFront,
+} from '../../servers/proxies.ts'
 
 /** A proxy between clients and servers. */
 interface Way {
@@ -42,15 +50,16 @@ const MICROSOCKS: Needs = [['microsocks', 'microsocks'], OPENSSL]
 let folder: string
 let servers: Awaited<ReturnType<typeof startServers>>
 
+/** On both `127.0.0.1` and `::1`. */
 async function listen(server: Server | ReturnType<typeof createTcpServer>): Promise<number> {
-  server.listen(0, '127.0.0.1')
+  server.listen(0, '::')
   await once(server, 'listening')
   return (server.address() as AddressInfo).port
 }
 
 /** Servers for HTTP, HTTPS and plain TCP, which say what they got. */
 async function startServers() {
-  const { certFile: caFile, keyFile } = makeCertificate(folder, 'IP:127.0.0.1,DNS:localhost')
+  const { certFile: caFile, keyFile } = makeCertificate(folder, 'IP:127.0.0.1,IP:::1')
   let accepted = 0
   const echo: RequestListener = async (request, response) => {
     const { method, url, headers } = request
@@ -237,5 +246,63 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
       expect(error.retryable).toBe(false)
     }
     expect(servers.accepted()).toBe(before)
+  })
+})
+
+describe('what only one of them does', () => {
+  async function tinyproxy(): Promise<OutgoingProxy> {
+    const proxy = await startTinyproxy(await mkdtemp(join(folder, 'proxy-')))
+    onTestFinished(() => proxy.stop())
+    return proxy
+  }
+  async function microsocks(): Promise<OutgoingProxy> {
+    const proxy = await startMicrosocks()
+    onTestFinished(() => proxy.stop())
+    return proxy
+  }
+
+  it('tinyproxy: plain HTTP names its server in each request, and needs no tunnel', async context => {
+    needsAll(context, TINYPROXY)
+    const proxy = await tinyproxy()
+    await clientBy(`http://${proxy.host}`).put(servers.http, 'hello')
+    expect(proxy.log()).toContain(`PUT ${servers.http}/a?b=c HTTP/1.1`)
+    expect(proxy.tunnels()).toBe(0)
+  })
+
+  it('by TLS: a proxy with an unknown certificate, or without TLS, is named', async context => {
+    needsAll(context, TINYPROXY)
+    const front = await startTlsFront(await mkdtemp(join(folder, 'front-')), (await tinyproxy()).host)
+    onTestFinished(() => front.close())
+    const untrusted = await failureOf(clientBy(`https://${front.host}`).put(servers.http))
+    expect(untrusted.message).toContain(
+      `the proxy "${front.host}" can't be used: its certificate is not trusted`,
+    )
+    const other = await answering('HTTP/1.1 400 Bad Request\r\n\r\n')
+    const noTls = await failureOf(clientBy(`https://${other.host}`).put(servers.http))
+    expect(noTls.message).toContain('the TLS handshake failed')
+  })
+
+  it.for(['socks5', 'socks5h'])('%s: who resolves hostnames', async (protocol, context) => {
+    needsAll(context, MICROSOCKS)
+    const proxy = await microsocks()
+    await clientBy(`${protocol}://${proxy.host}`).put(servers.http.replace('127.0.0.1', 'localhost'))
+    expect(proxy.log().includes('localhost')).toBe(protocol === 'socks5h')
+  })
+
+  it('IPv6 servers are reached, and those that are not are no fault of a server', async context => {
+    needsAll(context, MICROSOCKS)
+    const proxy = await microsocks()
+    const client = clientBy(`socks5://${proxy.host}`, servers.caFile)
+    expect((await client.put(servers.https.replace('127.0.0.1', '[::1]'))).status).toBe(200)
+    const error = await failureOf(client.put('http://[::1]:1'))
+    expect(error.message).toContain('could not connect to ::1, port 1 (ConnectionRefused)')
+    expect(error.retryable).toBe(true)
+  })
+
+  it('attack: a name of more than 255 bytes ends the process', async context => {
+    needsAll(context, MICROSOCKS)
+    const long = `http://${'a.'.repeat(150)}example`
+    const error = await failureOf(clientBy(`socks5h://${(await microsocks()).host}`).put(long))
+    expect(error.message).toContain(`does not support hostnames of more than 255 bytes`)
   })
 })
