@@ -1,8 +1,10 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { expect, it } from 'vitest'
 import { ask } from '../../helpers/ask.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { readBlocks } from '../../helpers/documents.ts'
 import { eventually } from '../../helpers/eventually.ts'
 import { formOf, list, post } from '../../helpers/form.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
@@ -51,6 +53,13 @@ it('prints the banner in colours if the terminal has them, and the file location
   expect(stdout).toContain(`${cyan}http://127.0.0.1:${port}\u001b[39m`)
   expect(stdout).toContain(`${dim}  run upload-server init to create one`)
   expect(stdout.split(join(cwd, 'upload-server/files'))).toHaveLength(2)
+  const { code = '' } =
+    readBlocks(await readFile('docs/start/quick-start.md', 'utf8')).find(({ code }) => code.includes('➜')) ??
+    {}
+  const documented = code
+    .replaceAll('36677', String(port))
+    .replace('/home/me/.local/share/upload-server/files', join(cwd, 'upload-server/files'))
+  expect(stripVTControlCharacters(stdout).replaceAll('\r\n', '\n')).toContain(documented)
 })
 
 it('says a sentence once', async context => {
