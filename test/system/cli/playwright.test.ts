@@ -8,7 +8,7 @@ import { needs } from '../../helpers/needs.ts'
 import { makePicture } from '../../helpers/picture.ts'
 import { runProgram } from '../../helpers/run-program.ts'
 import { spawnServer } from '../../helpers/spawn-server.ts'
-import { startCommentForge, TOKEN } from '../../servers/comment-forge.ts'
+import { ACTIONS_JOB, startCommentForge, TOKEN } from '../../servers/comment-forge.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -19,6 +19,7 @@ async function runTests(
   files: Record<string, string | Buffer> = {},
   retries = 1,
   env: Record<string, string> = {},
+  args: readonly string[] = [],
 ) {
   const cwd = await makeDirectory()
   await mkdir(join(cwd, 'node_modules'))
@@ -40,7 +41,7 @@ async function runTests(
     await writeFile(join(cwd, name), content)
   }
   const program = join(ROOT, 'node_modules', '@playwright', 'test', 'cli.js')
-  const { exitCode, stdout } = await runProgram(process.execPath, [program, 'test'], {
+  const { exitCode, stdout } = await runProgram(process.execPath, [program, 'test', ...args], {
     cwd,
     env,
   })
@@ -166,4 +167,23 @@ it('shows a screenshot that is not the expected one in a comment and a report, a
   expect(await readFile(join(cwd, 'report.html'), 'utf8')).toContain('<span class="state">Changed</span>')
   await runTests(`test('passes', () => {})`, options, {}, 0, { ...env, GITHUB_RUN_NUMBER: '2' })
   expect(forge.comments.map(one => one.body.split('\n')[1])).toEqual(['**Pictures**: nothing to compare'])
+})
+
+it('shards that run at the same time write one comment', async () => {
+  const [server, forge] = [await startServer(), await startCommentForge('github')]
+  onTestFinished(() => forge.close())
+  const env = {
+    ...{ ...ACTIONS_JOB, GITHUB_API_URL: forge.api, GITHUB_TOKEN: TOKEN },
+    ...{ GITHUB_SERVER_URL: 'https://github.com', GITHUB_RUN_ID: '9' },
+  }
+  const testOf = (name: string) =>
+    `test('${name}', async ({}, info) => { await info.attach('shot', { path: 'page.png' }) })`
+  const options = { server, key: 'of-the-job', comment: true, tests: 'all' }
+  const more = `import { test } from '@playwright/test'\n${testOf('menu')}`
+  const files = { 'page.png': makePicture(), 'menu.spec.js': more }
+  const shards = [1, 2].map(n => runTests(testOf('login'), options, files, 0, env, [`--shard=${n}/2`]))
+  for (const { stdout } of await Promise.all(shards)) expect(stdout).toContain('Attachments: 1 of 1 uploaded')
+  expect(forge.comments.map(({ body }) => body.match(/\*\*\d of \d stored/)?.[0])).toEqual([
+    '**2 of 2 stored',
+  ])
 })
