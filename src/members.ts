@@ -24,6 +24,9 @@ export function at(path: string, member: PropertyKey): string {
   return path === '' ? name : `${path}.${name}`
 }
 
+/** The path of a value, by the names and numbers that lead to it. */
+export const pathOf = (steps: readonly PropertyKey[]): string => steps.reduce<string>(at, '')
+
 /** An object of a configuration that has not been checked. */
 export type Json = Record<string, unknown>
 

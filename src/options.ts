@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { at } from './members.ts'
 import * as z from './packages/zod.ts'
 import { readDuration, showDuration } from './times.ts'
 
@@ -163,29 +162,37 @@ export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
   return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 
-/** Returns what replaces a value. `path` is written as in `auth.keys[0].name`. */
-type Visit = (value: unknown, is: Mark | undefined, path: string) => unknown
+/** The names and numbers that lead to a value. */
+export type Steps = readonly (string | number)[]
+
+/** Returns what replaces a value. */
+type Visit = (value: unknown, is: Mark | undefined, steps: Steps) => unknown
 
 /**
  * Copies a configuration, and replaces its values: the strings and numbers that the schema marks, or without a schema
  * all that are not objects or lists. The schema and the value are walked in parallel.
  */
-export function walk<T>(schema: z.ZodType | undefined, value: T, visit: Visit, path?: string): T
-export function walk(schema: z.ZodType | undefined, value: unknown, visit: Visit, path = ''): unknown {
+export function walk<T>(schema: z.ZodType | undefined, value: T, visit: Visit, steps?: Steps): T
+export function walk(
+  schema: z.ZodType | undefined,
+  value: unknown,
+  visit: Visit,
+  steps: Steps = [],
+): unknown {
   const inner = schema && unwrap(schema)
   const member = (name: string) => inner && (memberOf(inner, name) ?? z.unknown())
   if (inner instanceof z.ZodUnion)
-    return inner.options.reduce<unknown>((v, option) => walk(classic(option), v, visit, path), value)
+    return inner.options.reduce<unknown>((v, option) => walk(classic(option), v, visit, steps), value)
   if (Array.isArray(value))
-    return value.map((item, index) => walk(member(String(index)), item, visit, at(path, index)))
+    return value.map((item, index) => walk(member(String(index)), item, visit, [...steps, index]))
   if (typeof value === 'object' && value !== null)
     return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [name, walk(member(name), item, visit, at(path, name))]),
+      Object.entries(value).map(([name, item]) => [name, walk(member(name), item, visit, [...steps, name])]),
     )
-  if (!inner) return visit(value, undefined, path)
+  if (!inner) return visit(value, undefined, steps)
   const mark = marks.get(inner)
   return mark && (typeof value === 'string' || typeof value === 'number')
-    ? visit(value, mark.is, path)
+    ? visit(value, mark.is, steps)
     : value
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { pathOf } from '../src/members.ts'
 import { collectMarked, isPossibleHost, localPath, memberOf, secret, unwrap, walk } from '../src/options.ts'
 
 const schema = z.strictObject({
@@ -71,7 +72,7 @@ describe('walk', () => {
       anything: value.anything,
     })
     expect(value.key).toBe('s1')
-    const paths = walk(undefined, { a: [{ b: 1 }, null], c: 'x' }, (_, is, path) => [is, path])
+    const paths = walk(undefined, { a: [{ b: 1 }, null], c: 'x' }, (_, is, steps) => [is, pathOf(steps)])
     const at = (path: string) => [undefined, path]
     expect(paths).toEqual({ a: [{ b: at('a[0].b') }, at('a[1]')], c: at('c') })
   })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
+import { pathOf } from '../members.ts'
 import { walk } from '../options.ts'
 import { resolveLocalPath } from './paths.ts'
 import type { OnProblem } from './problems.ts'
@@ -48,8 +49,8 @@ export function interpolate<T>(
     }
   }
 
-  const filled = walk(undefined, value, (leaf, _, path) =>
-    typeof leaf === 'string' ? fill(leaf, path) : leaf,
+  const filled = walk(undefined, value, (leaf, _, steps) =>
+    typeof leaf === 'string' ? fill(leaf, pathOf(steps)) : leaf,
   )
   return { value: filled, files }
 }

@@ -1,4 +1,4 @@
-import { at } from '../members.ts'
+import { at, pathOf } from '../members.ts'
 import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { OnProblem } from './problems.ts'
@@ -22,8 +22,6 @@ export function reportIssues(error: z.ZodError, schema: z.ZodType, report: OnPro
     }
   }
 }
-
-const pathOf = (steps: readonly PropertyKey[]) => steps.reduce<string>(at, '')
 
 /** The JSON type of a value, with its article. */
 export function kindOf(value: unknown): string {

@@ -1,5 +1,6 @@
 import { UploadError } from '../errors.ts'
-import { at, isRecord, type Json } from '../members.ts'
+import { isRecord, type Json, pathOf } from '../members.ts'
+import { type Steps, walk } from '../options.ts'
 import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
 import { chooseDestination, type DestinationName, idOf, splitId } from '../uploader/destinations.ts'
 import { isSocketPath } from './endpoint.ts'
@@ -31,6 +32,11 @@ const UNIQUE = [
  */
 export function checkReferences(config: Json, plugins: Plugins, report: OnProblem): void {
   const { default: wanted, providers } = config
+  const leaves: [Steps, unknown][] = []
+  walk(undefined, config, (value, _, steps) => leaves.push([steps, value]))
+  const select = (...patterns: readonly string[]) =>
+    patterns.flatMap(pattern => leaves.filter(([steps]) => fits(pattern, steps)))
+
   const all = listNamed(providers)
   // An unknown provider has been reported already, so what refers to its destinations is not reported again.
   const isKnown = ({ type }: DestinationName) =>
@@ -41,25 +47,25 @@ export function checkReferences(config: Json, plugins: Plugins, report: OnProble
   else if (all.length === 0 && isRecord(providers) && Object.values(providers).every(isRecord))
     report('providers', 'has no destination. Add one as providers.TYPE.NAME')
 
-  for (const [steps, id] of REFERENCES.flatMap(pattern => select(config, pattern))) {
+  for (const [steps, id] of select(...REFERENCES)) {
     if (!isName(id)) continue
     const [section, type, own] = steps
     const named = splitId(id)
     const isOwn = section === 'providers' && named.type === canonicalType(`${type}`) && named.name === own
-    if (isOwn) report(toPath(steps), 'must be another destination, not this one')
-    else if (!isThere(id, all)) report(toPath(steps), `"${id}" is not a destination. Available: ${available}`)
+    if (isOwn) report(pathOf(steps), 'must be another destination, not this one')
+    else if (!isThere(id, all)) report(pathOf(steps), `"${id}" is not a destination. Available: ${available}`)
   }
-  const [host] = select(config, 'server.host')
-  const isUnix = select(config, 'auth.reverseProxy.from.*').some(([, from]) => from === 'unix')
+  const [host] = select('server.host')
+  const isUnix = select('auth.reverseProxy.from.*').some(([, from]) => from === 'unix')
   if (isUnix && !isSocketPath(String(host?.[1])))
     report('auth.reverseProxy.from', 'has "unix", but server.host is not a Unix socket')
 
   for (const { what, of } of UNIQUE) {
     const owners = new Map<unknown, string>()
-    for (const [steps, value] of of.flatMap(pattern => select(config, pattern))) {
+    for (const [steps, value] of select(...of)) {
       const owner = owners.get(value)
-      if (owner === undefined) owners.set(value, toPath(steps))
-      else report(toPath(steps), `is the same ${what} as ${owner}. Choose a different one`)
+      if (owner === undefined) owners.set(value, pathOf(steps))
+      else report(pathOf(steps), `is the same ${what} as ${owner}. Choose a different one`)
     }
   }
 }
@@ -91,21 +97,7 @@ function isThere(id: string, all: readonly DestinationName[]): boolean {
   return all.some(one => one.type === type && (name === undefined || one.name === name))
 }
 
-type Steps = readonly (string | number)[]
-
-/** The values at a path, such as `auth.keys.*.name`. */
-const select = (config: Json, pattern: string) => follow(config, pattern.split('.'), [])
-
-function follow(value: unknown, [step, ...rest]: readonly string[], path: Steps): [Steps, unknown][] {
-  if (step === undefined) return value === undefined ? [] : [[path, value]]
-  const members: [string | number, unknown][] = Array.isArray(value)
-    ? [...value.entries()]
-    : isRecord(value)
-      ? Object.entries(value)
-      : []
-  return members
-    .filter(([name]) => step === '*' || step === name)
-    .flatMap(([name, member]) => follow(member, rest, [...path, name]))
+const fits = (pattern: string, steps: Steps) => {
+  const wanted = pattern.split('.')
+  return wanted.length === steps.length && wanted.every((one, i) => one === '*' || one === steps[i])
 }
-
-const toPath = (steps: Steps) => steps.reduce<string>(at, '')
