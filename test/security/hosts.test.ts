@@ -13,13 +13,15 @@ const NO_HOSTS = [
   ...['.', '..', '.a', 'a..b', 'a.example..', 'a/b', 'a?b', 'a#b', 'a@b', 'user:pass@a', 'a\\b', 'a,b'],
   ...['a%2fb', 'a b', '"><script>', "a'b", 'é', 'a'.repeat(300), `${'a.'.repeat(3000)}example`],
 ]
+/** With the beginning of each, for the name of its test. */
+const rowsOf = (hosts: readonly string[]) => hosts.map((host): [string, string] => [host.slice(0, 30), host])
 const PAGES = ['/', '/upload', '/upload-server.sxcu', '/openapi.json', '/heartbeat', '/files/Default/a', '/x']
 
 describe('attack: a Host that is no address', () => {
   const keyed = shareApp({ config: WITH_KEY })
   const proxied = shareApp({ config: { server: { key: KEY, trustProxy: ['loopback'] } } })
 
-  it.each(NO_HOSTS)('is refused before anything is stored or shown: %j', async host => {
+  it.each(rowsOf(NO_HOSTS))('is refused before anything is stored or shown: %j', async (_, host) => {
     const app = keyed()
     for (const path of PAGES) {
       const answer = await sendRaw(app.url, { line: `GET ${path} HTTP/1.1`, headers: [`Host: ${host}`] })
@@ -34,17 +36,20 @@ describe('attack: a Host that is no address', () => {
     expect(await app.files()).toEqual([])
   })
 
-  it.each(NO_HOSTS.filter(host => !/[ /?#\\é]|^$/.test(host)))('stands in the target: %j', async host => {
-    const app = keyed()
-    for (const path of PAGES) {
-      const { status } = await sendRaw(app.url, { line: `GET http://${host}${path} HTTP/1.1` })
-      expect(status, path).toBe(400)
-    }
-    const line = `POST http://${host}/upload HTTP/1.1`
-    const answer = await sendUpload(app.url, { line, headers: [`X-Upload-Key: ${KEY}`], body })
-    expect(answer).toMatchObject({ status: 400, code: 'invalid_request' })
-    expect(await app.files()).toEqual([])
-  })
+  it.each(rowsOf(NO_HOSTS.filter(host => !/[ /?#\\é]|^$/.test(host))))(
+    'stands in the target: %j',
+    async (_, host) => {
+      const app = keyed()
+      for (const path of PAGES) {
+        const { status } = await sendRaw(app.url, { line: `GET http://${host}${path} HTTP/1.1` })
+        expect(status, path).toBe(400)
+      }
+      const line = `POST http://${host}/upload HTTP/1.1`
+      const answer = await sendUpload(app.url, { line, headers: [`X-Upload-Key: ${KEY}`], body })
+      expect(answer).toMatchObject({ status: 400, code: 'invalid_request' })
+      expect(await app.files()).toEqual([])
+    },
+  )
 
   it('is missing from a target that is a whole address', async () => {
     const app = await startApp()
@@ -55,9 +60,9 @@ describe('attack: a Host that is no address', () => {
     expect(await app.files()).toEqual([])
   })
 
-  it.each(NO_HOSTS.filter(host => host.trim() !== '' && !host.includes(',')))(
+  it.each(rowsOf(NO_HOSTS.filter(host => host.trim() !== '' && !host.includes(','))))(
     'comes from a trusted proxy as X-Forwarded-Host: %j',
-    async host => {
+    async (_, host) => {
       const app = proxied()
       const forwarded = `X-Forwarded-Host: ${host}`
       for (const path of ['/', '/upload-server.sxcu']) {
