@@ -60,8 +60,12 @@ export interface About {
   readonly choices: readonly InitChoice[]
 }
 
-/** A type of destination: a plain object made by `defineProvider`. CONTRIBUTING.md describes how to add one. */
-export interface Provider<C extends z.ZodObject = z.ZodObject> {
+/**
+ * A type of destination: a plain object made by `defineProvider`. CONTRIBUTING.md describes how to add one.
+ *
+ * @typeParam D what it is opened with: what the server has, or what `defineProvider` makes of that
+ */
+export interface Provider<C extends z.ZodObject = z.ZodObject, D = ProviderDeps> {
   /** Name of its file or folder and of its export. Also its name under `providers` and in the `picbed` of a request. */
   readonly type: string
   /** Required for every provider in `src/providers`. `init` does not offer a plugin without it. */
@@ -77,12 +81,7 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   /** Translates options of PicGo and PicList. Undefined members of the result are omitted. */
   picgo?(old: PicGoOptions): Record<string, unknown>
   /** Must not connect, so that the server starts although a destination is down. */
-  open(config: z.output<C>, deps: ProviderDeps): OpenTarget | Promise<OpenTarget>
-}
-
-/** A provider as it is written. */
-export type ProviderDefinition<C extends z.ZodObject> = Omit<Provider<C>, 'open'> & {
-  open(config: z.output<C>, context: Context): OpenTarget | Promise<OpenTarget>
+  open(config: z.output<C>, deps: D): OpenTarget | Promise<OpenTarget>
 }
 
 const defined = new WeakSet<object>()
@@ -92,7 +91,7 @@ const defined = new WeakSet<object>()
  *
  * @throws Error if it has no `open`. Its `open` throws if it returns an invalid target
  */
-export function defineProvider<C extends z.ZodObject>(provider: ProviderDefinition<C>): Provider<C> {
+export function defineProvider<C extends z.ZodObject>(provider: Provider<C, Context>): Provider<C> {
   if (typeof provider.open !== 'function') throw new Error(`"open" of "${provider.type}" must be a function`)
   const result: Provider<C> = {
     ...provider,

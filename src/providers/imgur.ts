@@ -44,7 +44,6 @@ export const imgur = formHost({
       old.note('"album" was not imported: it is the title of an album, but upload-server needs its ID.')
     return {
       ...(accessToken ? { accessToken } : { clientId: old.text('clientId') }),
-      keyTemplate: '{filename}{extname}',
       proxy: old.proxy(),
     }
   },

@@ -70,7 +70,6 @@ export const lsky = formHost({
       strategyId: strategyId || undefined,
       albumId: albumId || undefined,
       permission: value === 1 ? 'public' : value === 0 ? 'private' : undefined,
-      keyTemplate: '{filename}{extname}',
     }
   },
 })

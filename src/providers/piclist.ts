@@ -51,7 +51,6 @@ export const piclist = formHost({
       configName: old.text('configName'),
       serverKey,
       keyInQuery: serverKey && true,
-      keyTemplate: '{filename}{extname}',
     }
   },
 })

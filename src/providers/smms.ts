@@ -32,7 +32,6 @@ export const smms = formHost({
     return {
       token: old.text('token'),
       url: backup && `https://${backup}/api/v2/upload`,
-      keyTemplate: '{filename}{extname}',
     }
   },
 })

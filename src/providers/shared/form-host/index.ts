@@ -53,9 +53,10 @@ export interface FormHost<S extends Shape> extends Omit<Provider<z.ZodObject<S>>
 }
 
 /** Makes the provider of an image host that accepts a form, names files itself and returns their URLs. */
-export function formHost<S extends Shape>({ options: shape, form, answer, ...about }: FormHost<S>) {
+export function formHost<S extends Shape>({ options: shape, form, answer, picgo, ...about }: FormHost<S>) {
   return defineProvider({
     ...about,
+    ...(picgo && { picgo: old => ({ ...picgo(old), keyTemplate: '{filename}{extname}' }) }),
     config: z.object(shape),
     open(options, { http }) {
       const exchange = {
