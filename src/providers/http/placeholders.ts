@@ -60,8 +60,7 @@ export function answerFunctions(reply: HttpReply, url: URL): Functions {
     responseurl: () => header('location') ?? url.href,
     header,
     json(first, ...[second]) {
-      const steps = parseJsonPath(second ?? first)
-      return findInJson(parseJson(second === undefined ? reply.text : first), steps)
+      return findInJson(second === undefined ? reply.text : first, parseJsonPath(second ?? first))
     },
     xml(first, ...[second]) {
       const path = parseXmlPath(second ?? first)
@@ -78,14 +77,6 @@ function toAscii(text: string): string {
 
 function resolve(value: string | undefined, base: URL): string | undefined {
   return value !== undefined && URL.canParse(value, base.href) ? new URL(value, base).href : value
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** `pattern`, `pattern|group` or `input|pattern|group`; the group is a number or a name. */

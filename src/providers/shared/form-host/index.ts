@@ -142,13 +142,9 @@ function find(places: Place | readonly Place[] = [], reply: HttpReply, url: URL)
   return undefined
 }
 
-/** Returns the value at a path such as `data.links[0].url`. Undefined also for a page or other text. */
+/** Returns the value at a path such as `data.links[0].url`. */
 export function valueAt({ text }: HttpReply, path: string): string | undefined {
-  try {
-    return findInJson(JSON.parse(text), parseJsonPath(path))
-  } catch {
-    return undefined
-  }
+  return findInJson(text, parseJsonPath(path))
 }
 
 /** Returns undefined unless it is an absolute http or https URL. */

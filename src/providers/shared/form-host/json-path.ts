@@ -26,9 +26,14 @@ export function parseJsonPath(path: string): string[] {
   return steps
 }
 
-/** Returns the text, number or boolean at a path. Undefined for anything else. */
-export function findInJson(json: unknown, steps: readonly string[]): string | undefined {
-  let value = json
+/** Returns the text, number or boolean at a path. Undefined for anything else, and for text that is not JSON, such as a page. */
+export function findInJson(text: string, steps: readonly string[]): string | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return undefined
+  }
   for (const step of steps) {
     if (!isObject(value) || !Object.hasOwn(value, step)) return undefined
     value = value[step]

@@ -35,10 +35,13 @@ describe('a JSON path', () => {
     ['files.length', ANSWER, '2'],
     ['data.links.url.more', ANSWER, undefined],
     ['constructor.name', ANSWER, undefined],
-    ['a', undefined, undefined],
     ['a', 'text', undefined],
   ])('%s', (path, json, expected) => {
-    expect(findInJson(json, parseJsonPath(path))).toBe(expected)
+    expect(findInJson(JSON.stringify(json), parseJsonPath(path))).toBe(expected)
+  })
+
+  it('finds nothing in what is not JSON', () => {
+    expect(findInJson('<html>', ['a'])).toBeUndefined()
   })
 
   it.each(['', '$', '.a', 'a..b', 'a.', 'a[', 'a[*].b', 'a[?(@.b)]', '$..url', 'a[0', "a['b]", '*'])(
