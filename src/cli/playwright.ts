@@ -6,14 +6,13 @@ import { toEntry } from '../client/index.ts'
 import { traceViewerOf } from '../client/reports/format.ts'
 import { imagesOf } from '../client/reports/images.ts'
 import type { Shard } from '../client/reports/shards.ts'
-import { SUMMARY_BYTES, takeFitting } from '../client/reports/summary.ts'
+import { toSummary } from '../client/reports/summary.ts'
 import type { Result } from '../client/result.ts'
 import { uploadAll } from '../client/uploads.ts'
 import { messageOf } from '../errors.ts'
 import { appendToFile } from '../files/replace-file.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import { addressIn, formatLink } from '../page/links.ts'
-import { oneLine, toMarkdown } from '../safe-text.ts'
+import { oneLine } from '../safe-text.ts'
 import { readChoice } from '../uploader/destinations.ts'
 import { describeUnreachable } from './repeat.ts'
 import type { Reviewing } from './reviewing.ts'
@@ -59,16 +58,10 @@ export interface UploadReporterOptions {
 interface Attachment {
   readonly test: string
   readonly name: string
-  readonly isImage: boolean
   /** Path of the file, or its bytes. */
   readonly source: string | Buffer
   /** Name at the destination. */
   readonly fileName: string
-}
-
-interface UploadedAttachment extends Attachment {
-  readonly url?: string
-  readonly error?: string
 }
 
 /** Uploads the attachments of failed Playwright tests at the end of the run, and prints their links. */
@@ -102,7 +95,6 @@ export default class UploadReporter implements Reporter {
       this.#attachments.push({
         test: retry === 0 ? title : `${title} (retry ${retry})`,
         name,
-        isImage: contentType.startsWith('image/'),
         source,
         fileName: `${slug(`${test.title} ${name}`)}${/^\.[\w-]{1,16}$/.test(extension) ? extension : ''}`,
       })
@@ -112,11 +104,11 @@ export default class UploadReporter implements Reporter {
   async onEnd(): Promise<{ status?: FullResult['status'] } | undefined> {
     // The comment of an earlier run must not stay if nothing fails any more.
     if (this.#attachments.length === 0 && !this.#options.comment) return undefined
-    const uploaded = await upload(this.#attachments, this.#options, this.#shard)
-    if (uploaded.length > 0) print(uploaded)
+    const results = await upload(this.#attachments, this.#options, this.#shard)
+    if (results.length > 0) print(this.#attachments, results)
     const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
-    if (summary && uploaded.length > 0) await appendToFile(summary, toSummary(uploaded))
-    return required && uploaded.some(one => one.url === undefined) ? { status: 'failed' } : undefined
+    if (summary && results.length > 0) await appendToFile(summary, toSummary(results))
+    return required && results.some(one => one.url === undefined) ? { status: 'failed' } : undefined
   }
 }
 
@@ -137,7 +129,7 @@ async function upload(
   attachments: readonly Attachment[],
   options: UploadReporterOptions,
   shard: Shard | undefined,
-): Promise<UploadedAttachment[]> {
+): Promise<Result[]> {
   const { key = process.env['UPLOAD_SERVER_KEY'], timeoutMs = 300_000, path } = options
   const { env, platform, stdin, stdout, stderr } = process
   const host = { env, platform, stdin, stdout, stderr, cwd: () => process.cwd() }
@@ -150,7 +142,7 @@ async function upload(
     const results = await withUploads(sent, terminal, {}, async uploads => {
       const entries = await Promise.all(
         attachments.map(async (one): Promise<Entry> => {
-          const name = `${one.test}/${one.name}`
+          const name = nameOf(one)
           const entry = await toEntry(sourceOf(one), terminal)
           return { ...entry, name, inside: name, ...(path !== undefined && { folder: path }) }
         }),
@@ -162,9 +154,14 @@ async function upload(
       if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
       return results
     })
-    return attachments.map((one, index) => ({ ...one, ...outcomeOf(results[index], terminal) }))
+    return results.map(({ error, ...result }) => ({
+      ...result,
+      ...(error !== undefined && {
+        error: result.code === 'interrupted' ? TOO_LATE : terminal.mask(error),
+      }),
+    }))
   } catch (error) {
-    return attachments.map(one => ({ ...one, error: terminal.mask(messageOf(error)) }))
+    return attachments.map(one => ({ name: nameOf(one), error: terminal.mask(messageOf(error)) }))
   } finally {
     limit.end()
   }
@@ -191,51 +188,22 @@ async function loadReviewing(
 
 const TOO_LATE = 'the upload did not finish within the time limit'
 
+const nameOf = ({ test, name }: Attachment) => `${test}/${name}`
+
 const sourceOf = ({ source, fileName }: Attachment) =>
   typeof source === 'string' ? { path: source, name: fileName } : { content: source, name: fileName }
 
-function outcomeOf(
-  { url, error = '', code }: Partial<Result> = {},
-  { mask }: Terminal,
-): Pick<UploadedAttachment, 'url' | 'error'> {
-  if (url !== undefined) return { url }
-  return { error: code === 'interrupted' ? TOO_LATE : mask(error) }
-}
-
-/** Groups attachments by test. */
-function groups(uploaded: readonly UploadedAttachment[]): Map<string, UploadedAttachment[]> {
-  const found = new Map<string, UploadedAttachment[]>()
-  for (const one of uploaded) found.set(one.test, [...(found.get(one.test) ?? []), one])
-  return found
-}
-
-function print(uploaded: readonly UploadedAttachment[]): void {
-  const stored = uploaded.filter(one => one.url !== undefined).length
-  const lines = [`  Attachments: ${stored} of ${uploaded.length} uploaded`]
-  for (const [test, attachments] of groups(uploaded)) {
-    lines.push('', `    ${oneLine(test)}`)
-    for (const { name, url, error = '' } of attachments) {
-      lines.push(`      ${oneLine(name)}: ${oneLine(url ?? `not uploaded: ${error}`)}`)
-      const viewer = traceViewerOf({ name, ...(url !== undefined && { url }) })
-      if (viewer !== undefined) lines.push(`      ${oneLine(name)} opens at ${viewer}`)
-    }
+function print(attachments: readonly Attachment[], results: readonly Result[]): void {
+  const stored = results.filter(one => one.url !== undefined).length
+  const lines = [`  Attachments: ${stored} of ${results.length} uploaded`]
+  let last: string | undefined
+  for (const [index, { test, name }] of attachments.entries()) {
+    const { url, error = '' } = results[index] ?? {}
+    if (test !== last) lines.push('', `    ${oneLine(test)}`)
+    last = test
+    lines.push(`      ${oneLine(name)}: ${oneLine(url ?? `not uploaded: ${error}`)}`)
+    const viewer = traceViewerOf({ name, ...(url !== undefined && { url }) })
+    if (viewer !== undefined) lines.push(`      ${oneLine(name)} opens at ${viewer}`)
   }
   process.stdout.write(`\n${lines.join('\n')}\n`)
-}
-
-function toSummary(uploaded: readonly UploadedAttachment[]): string {
-  const parts = [...groups(uploaded)].map(([test, attachments]) => {
-    const lines = attachments.map(({ name, url, isImage, error = '' }) => {
-      const title = toMarkdown(name)
-      if (url === undefined) return `- ❌ ${title}: ${toMarkdown(error)}`
-      const address = addressIn(url, 'markdown')
-      const viewer = traceViewerOf({ name, url })
-      const open = viewer === undefined ? '' : ` · [open](${addressIn(viewer, 'markdown')})`
-      return `- [${title}](${address})${open}${isImage ? `\n\n  ${formatLink({ url, name: oneLine(name), isImage }, 'markdown')}\n` : ''}`
-    })
-    return `### ${toMarkdown(test)}\n\n${lines.join('\n')}\n`
-  })
-  const heading = '## Attachments of tests\n\n'
-  const left = (count: number) => `${count} more tests do not fit here.\n`
-  return `${heading}${takeFitting(parts, SUMMARY_BYTES - heading.length, '\n', left)}\n`
 }
