@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createImageFinders, findRepository } from '../../src/client/notes/image-files.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -88,37 +86,6 @@ describe('the pictures of notes', () => {
     )
     expect(await read(cwd, 'note.md.bak')).toBe(before)
     expect((await stored(cwd)).sort()).toEqual(['a.png', 'b c.png', 'd.png'])
-  })
-
-  it('are found by absolute paths, file: addresses and as Obsidian finds them', async () => {
-    const names = ['a/img/near', 'b/near', 'x/y/far', 'top', 'assets/root']
-    const pictures = names.map(name => [`vault/${name}.png`, undefined] as const)
-    const cwd = await makeNotes({ 'vault/.obsidian/app.json': '{}', ...Object.fromEntries(pictures) })
-    const written = [
-      ...[
-        '![[Near.PNG]]',
-        '![[b/near.png]]',
-        '![[FAR.png]]',
-        '![[y/far.png]]',
-        '![[/top.png]]',
-        '![[../top.png]]',
-      ],
-      ...['![](assets/root.png)', '![](/assets/root.png)', '![](far.png)'],
-      `![](${join(cwd, 'vault/top.png')})`,
-      `![](${pathToFileURL(join(cwd, 'vault/x/y/far.png')).href})`,
-    ]
-    await mkdir(join(cwd, 'vault/a'), { recursive: true })
-    await writeFile(join(cwd, 'vault/a/note.md'), written.join('\n'))
-    const config = { ...CONFIG, keyTemplate: '{sha256-16}{extname}' }
-    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
-    expect((await markdown(cwd, 'vault/a/note.md')).code).toBe(0)
-    const link = async (name: string) => {
-      const bytes = await readFile(join(cwd, `vault/${name}.png`))
-      return `${PREFIX}/${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.png`
-    }
-    const [near, other, far, top, root] = await Promise.all(names.map(link))
-    const links = [...(await read(cwd, 'vault/a/note.md')).matchAll(/\((.*?)\)/g)].map(([, one]) => one)
-    expect(links).toEqual([near, other, far, far, top, top, root, root, far, top, far])
   })
 })
 

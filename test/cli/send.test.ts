@@ -152,74 +152,33 @@ describe('upload --server to something else', () => {
     )
   })
 
-  it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([
-    [
-      'a PicGo',
-      200,
-      '{"success":true,"result":["https://x/1","https://x/2"]}',
-      { code: 0, stdout: 'https://x/1\nhttps://x/2\n', stderr: '' },
-    ],
+  const PICGO = { code: 0, stdout: 'https://x/1\nhttps://x/2\n', stderr: '' }
+  it.each<[string, number, string, object | RegExp]>([
+    ['a PicGo', 200, '{"success":true,"result":["https://x/1","https://x/2"]}', PICGO],
     [
       'a PicGo that lost one',
       200,
       '{"success":true,"result":["https://x/1"]}',
-      {
-        code: 1,
-        stdout: '',
-        stderr: expect.stringMatching(
-          /^a\.txt: .* 1 instead of 2 links, and does not assign them to files\nb\.txt: /,
-        ),
-      },
+      /^a\.txt: .* 1 instead of 2 links/,
     ],
-    [
-      'a PicGo that failed',
-      200,
-      '{"success":false,"message":"no"}',
-      {
-        code: 1,
-        stdout: '',
-        stderr: expect.stringMatching(
-          /^a\.txt: no\nb\.txt: no\n2 of 2 files failed\. Try again: .* a\.txt b\.txt\n$/,
-        ),
-      },
-    ],
-    [
-      'odd JSON',
-      200,
-      '{"success":true,"result":"https://x/1"}',
-      { code: 1, stdout: '', stderr: expect.stringContaining('no link for this file') },
-    ],
-    [
-      'null',
-      200,
-      'null',
-      {
-        code: 1,
-        stdout: '',
-        stderr: expect.stringContaining('which is not the response of an upload server'),
-      },
-    ],
+    ['a PicGo that failed', 200, '{"success":false,"message":"no"}', /^a\.txt: no\nb\.txt: no\n2 of 2 files/],
+    ['odd JSON', 200, '{"success":true,"result":"https://x/1"}', /no link for this file/],
+    ['null', 200, 'null', /which is not the response of an upload server/],
     [
       'a page',
       502,
       '<h1>Bad Gateway</h1>',
-      {
-        code: 4,
-        stdout: '',
-        stderr: expect.stringContaining('responded with 502, which is not the response of an upload server'),
-      },
+      /responded with 502, which is not the response of an upload server/,
     ],
-    [
-      'a proxy with a limit',
-      413,
-      '<h1>Request Entity Too Large</h1>',
-      { code: 1, stdout: '', stderr: expect.stringContaining('rejected the request as too large (413)') },
-    ],
+    ['a proxy with a limit', 413, '<h1>Too Large</h1>', /rejected the request as too large \(413\)/],
   ])('makes the best of %s', async (_, status, body, expected) => {
     const { origin: url } = await serve((req, res) => {
       req.resume().on('end', () => res.writeHead(status).end(body))
     })
-    expect(await send(url, ['a.txt', 'b.txt'])).toEqual(expected)
+    const result = await send(url, ['a.txt', 'b.txt'])
+    if (!(expected instanceof RegExp)) return expect(result).toEqual(expected)
+    expect(result).toMatchObject({ code: status === 502 ? 4 : 1, stdout: '' })
+    expect(result.stderr).toMatch(expected)
   })
 
   it('survives a server that hangs up', async () => {
