@@ -10,15 +10,12 @@ const IDLE_MS = 30_000
 /** Reply codes for too many connections (RFC 959, section 4.2). 530 also means a wrong password. */
 const TOO_MANY = new Set([421, 530])
 
-/** Connections of one destination. Each runs one task at a time. */
-export interface Pool {
-  /** Waits for a connection. If the work fails or its signal is aborted, the connection is closed. */
-  use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T>
-  close(): void
-}
-
-/** @param size maximum number of connections. Fewer are opened if the server accepts fewer */
-export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>): Pool {
+/**
+ * Connections of one destination. Each runs one task at a time.
+ *
+ * @param size maximum number of connections. Fewer are opened if the server accepts fewer
+ */
+export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>) {
   const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
   /** Idle connections with their timers. The one that was used last is the last one. */
@@ -108,7 +105,8 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
   }
 
   return {
-    use: (work, signal) => {
+    /** Waits for a connection. If the work fails or its signal is aborted, the connection is closed. */
+    use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
       const either = AbortSignal.any([signal, closing.signal])
       return slots.run(() => useOne(work, either), either)
     },

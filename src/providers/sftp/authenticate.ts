@@ -15,12 +15,7 @@ export interface Credentials {
   readonly agent?: string | undefined
 }
 
-export interface Authentication {
-  /** Returns the next method that the server accepts, or false if none is left. */
-  next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false
-  /** Explains the failure if no method is left. */
-  explain(): string
-}
+export type Authentication = ReturnType<typeof createAuthentication>
 
 /**
  * Tries only methods that the server offers, and the password once, because servers lock accounts after several failures.
@@ -30,7 +25,7 @@ export interface Authentication {
 export function createAuthentication(
   { username, password, passphrase, agent }: Credentials,
   key: string | undefined,
-): Authentication {
+) {
   const left: AnyAuthMethod[] = []
   if (key !== undefined) left.push({ type: 'publickey', username, key, passphrase })
   if (agent !== undefined) left.push({ type: 'agent', username, agent })
@@ -46,7 +41,8 @@ export function createAuthentication(
   const tried: string[] = []
   let takes: readonly string[] = []
   return {
-    next(offered) {
+    /** Returns the next method that the server accepts, or false if none is left. */
+    next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false {
       // The response to "none" lists the methods that the server accepts.
       if (offered === null) return { type: 'none', username }
       takes = offered
@@ -58,7 +54,8 @@ export function createAuthentication(
       }
       return false
     },
-    explain() {
+    /** Explains the failure if no method is left. */
+    explain(): string {
       const words = takes.join(', ') || 'nothing'
       if (tried.length > 0) return `it refused ${tried.join(', ')} (it accepts: ${words})`
       return `it accepts only ${words}, and no credentials for that are configured`

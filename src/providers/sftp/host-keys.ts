@@ -4,17 +4,7 @@ import { Problem } from '../../problem.ts'
 import type { KnownHosts } from '../contract.ts'
 import { type KnownKey, keepKey, knownName, readKnownKeys } from './known-hosts.ts'
 
-/** Decides which host keys of a server are trusted: pinned ones, otherwise known ones, otherwise the first one (trust on first use). */
-export interface HostKeys {
-  /** Returns the types of known host keys. A server with several types should use one of them. */
-  kinds(): Promise<string[]>
-  /** Returns whether a host key is trusted, or an error if it must be rejected. */
-  judge(key: Buffer): Promise<'trusted' | 'unknown' | Problem>
-  /** Trusts a host key from now on, and writes it to the file if possible. */
-  trust(key: Buffer): Promise<void>
-  /** Describes a host key: its server, its type and its fingerprint. */
-  describe(key: Buffer): string
-}
+export type HostKeys = ReturnType<typeof createHostKeys>
 
 export interface HostKeyOptions {
   readonly host: string
@@ -28,7 +18,8 @@ export interface HostKeyOptions {
   warn(message: string): void
 }
 
-export function createHostKeys({ host, port, pinned, files, server, warn }: HostKeyOptions): HostKeys {
+/** Decides which host keys of a server are trusted: pinned ones, otherwise known ones, otherwise the first one (trust on first use). */
+export function createHostKeys({ host, port, pinned, files, server, warn }: HostKeyOptions) {
   const name = knownName(host, port)
   /** Host keys that this process trusts, in case they can't be written to the file. */
   const trusted = new Set<string>()
@@ -41,9 +32,12 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
     )
 
   return {
+    /** Describes a host key: its server, its type and its fingerprint. */
     describe,
+    /** Returns the types of known host keys. A server with several types should use one of them. */
     kinds: async () => (await known()).filter(one => !one.isRevoked).map(one => one.kind),
-    async judge(key) {
+    /** Returns whether a host key is trusted, or an error if it must be rejected. */
+    async judge(key: Buffer): Promise<'trusted' | 'unknown' | Problem> {
       const shown = fingerprintOf(key)
       if (pinned.length > 0) {
         if (pinned.includes(shown)) return 'trusted'
@@ -58,7 +52,8 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
       if (other) return refuse(key, describeOther(other))
       return trusted.size > 0 ? refuse(key, 'but presented a different one before') : 'unknown'
     },
-    async trust(key) {
+    /** Trusts a host key from now on, and writes it to the file if possible. */
+    async trust(key: Buffer): Promise<void> {
       trusted.add(fingerprintOf(key))
       const isKept =
         files !== undefined &&

@@ -10,34 +10,24 @@ export interface WebDavCredentials {
 /** A refusal whose reason the server need not repeat. */
 export const because = (meaning: string, advice?: string): Refusal => ({ meaning, reason: '', advice })
 
-/** Authentication of requests: none, Basic or Digest. */
-export interface WebDavLogin {
-  /** If true, the first request should have no body, because its response decides how the others log in. */
-  readonly isUnknown: boolean
-  /** Returns the value of `Authorization`, if there is one. */
-  authorize(method: string, target: string): string | undefined
-  /**
-   * Reads the challenges of a 401.
-   *
-   * @param sent value of `Authorization` in the rejected request
-   * @returns whether another attempt may succeed
-   */
-  handleChallenges(challenges: string, sent: string | undefined): boolean
-  /** Returns the reason and the advice for a login that was finally rejected. */
-  explain(challenges: string): Refusal
-}
+export type WebDavLogin = ReturnType<typeof createLogin>
 
-export function createLogin(credentials: WebDavCredentials | undefined): WebDavLogin {
+/** Authentication of requests: none, Basic or Digest. */
+export function createLogin(credentials: WebDavCredentials | undefined) {
   const { username, password, authType } = credentials ?? {}
   const basic = authType === 'basic' && Buffer.from(`${username}:${password}`).toString('base64')
   let challenge: DigestChallenge | undefined
 
   return {
+    /** If true, the first request should have no body, because its response decides how the others log in. */
     get isUnknown() {
       return authType === 'digest' && challenge === undefined
     },
-    authorize: (method, target) => (basic ? `Basic ${basic}` : challenge?.answer(method, target)),
-    handleChallenges(header, sent) {
+    /** Returns the value of `Authorization`, if there is one. */
+    authorize: (method: string, target: string) =>
+      basic ? `Basic ${basic}` : challenge?.answer(method, target),
+    /** Reads the challenges of a 401. Returns whether another attempt than `sent` (`Authorization`) may succeed. */
+    handleChallenges(header: string, sent: string | undefined): boolean {
       if (credentials === undefined || basic) return false
       const next = chooseDigest(parseChallenges(header), credentials)
       if (next === undefined) return false
@@ -47,7 +37,8 @@ export function createLogin(credentials: WebDavCredentials | undefined): WebDavL
       challenge = next
       return sent === undefined || next.isStale || isOld
     },
-    explain(challenges) {
+    /** Returns the reason and the advice for a login that was finally rejected. */
+    explain(challenges: string): Refusal {
       if (authType === undefined) return because('it requires a login', 'Set "username" and "password".')
       const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
       const other = authType === 'basic' ? 'digest' : 'basic'
