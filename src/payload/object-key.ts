@@ -72,21 +72,24 @@ const PLACEHOLDERS: Record<string, Placeholder> = {
   sha256: ({ payload }) => payload.sha256,
 }
 
-const PARAMETERS: [RegExp, (value: number) => Placeholder | undefined][] = [
-  [/^md5-(\d+)$/, n => (n <= 32 ? ({ digests }) => digests.md5.slice(0, n) : undefined)],
-  [/^sha1-(\d+)$/, n => (n <= 40 ? ({ digests }) => digests.sha1.slice(0, n) : undefined)],
-  [/^sha256-(\d+)$/, n => (n <= 64 ? ({ payload }) => payload.sha256.slice(0, n) : undefined)],
-  [/^str-(\d+)$/, n => (n <= 64 ? ({ random }) => randomString(n, random) : undefined)],
-  [
-    /^localFolder:(\d+)$/,
-    n =>
-      ({ payload }) =>
-        payload.folders
-          .slice(-n)
-          .map(name => cleanFileName(name, ''))
-          .join('/'),
-  ],
-]
+const NUMBERED = /^(\w+[-:])(\d+)$/
+
+/** Placeholders with a number: the text before it, its maximum, and the value. */
+const PARAMETERS: Readonly<Record<string, [max: number, make: (n: number, context: KeyContext) => string]>> =
+  {
+    'md5-': [32, (n, { digests }) => digests.md5.slice(0, n)],
+    'sha1-': [40, (n, { digests }) => digests.sha1.slice(0, n)],
+    'sha256-': [64, (n, { payload }) => payload.sha256.slice(0, n)],
+    'str-': [64, (n, { random }) => randomString(n, random)],
+    'localFolder:': [Infinity, (n, { payload }) => lastFolders(payload, n)],
+  }
+
+function lastFolders({ folders }: Payload, n: number): string {
+  return folders
+    .slice(-n)
+    .map(name => cleanFileName(name, ''))
+    .join('/')
+}
 
 /**
  * Reads a `keyTemplate` such as `{Y}/{m}/{path}/{filename}-{sha256-8}{extname}`.
@@ -138,6 +141,10 @@ export function parseKeyTemplate(template: string): KeyTemplate {
 function assertKnown(written: readonly string[]): void {
   const unknown = written.filter(text => text.startsWith('{') && text.endsWith('}') && !findPart(text))
   if (unknown.length === 0) return
+  const [first = ''] = unknown
+  const [, kind = ''] = NUMBERED.exec(first.slice(1, -1)) ?? []
+  const [max = Infinity] = PARAMETERS[kind] ?? []
+  if (max < Infinity) throw new Error(`has ${first}: the number must be 1 to ${max}`)
   const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
   const what = unknown.length === 1 ? 'the unknown placeholder' : 'the unknown placeholders'
   throw new Error(
@@ -155,12 +162,10 @@ function findPart(text: string): Placeholder | undefined {
   if (!text.startsWith('{') || !text.endsWith('}')) return undefined
   const name = text.slice(1, -1)
   if (Object.hasOwn(PLACEHOLDERS, name)) return PLACEHOLDERS[name]
-  for (const [pattern, make] of PARAMETERS) {
-    const value = Number(pattern.exec(name)?.[1] ?? 0)
-    const part = value > 0 ? make(value) : undefined
-    if (part) return part
-  }
-  return undefined
+  const [, kind = '', digits] = NUMBERED.exec(name) ?? []
+  const [max = 0, make] = PARAMETERS[kind] ?? []
+  const value = Number(digits)
+  return make && value > 0 && value <= max ? context => make(value, context) : undefined
 }
 
 const TELLS_APART = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
