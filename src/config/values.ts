@@ -1,10 +1,9 @@
-import { messageOf } from '../errors.ts'
 import { parseProxy } from '../http/proxy/address.ts'
 import { isNoProxy } from '../http/proxy/no-proxy.ts'
 import { inRanges, parseRange } from '../ip-ranges.ts'
 import { proxySetting, time, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { parseKeyTemplate } from '../payload/object-key.ts'
+import { defectOf } from '../payload/object-key.ts'
 
 /** A time with a default. It is above 0 unless `leastMs` is 0. */
 export const timeout = (standard: string, what: string, leastMs = 1) =>
@@ -26,11 +25,8 @@ export function section<S extends z.ZodRawShape>(shape: S, what: string) {
 export const keyTemplate = z
   .string()
   .superRefine((template, context) => {
-    try {
-      parseKeyTemplate(template)
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: messageOf(error) })
-    }
+    const message = defectOf(template)
+    if (message !== undefined) context.addIssue({ code: 'custom', message })
   })
   .describe('Template of object keys: folders and name of a stored file, made of text and placeholders.')
 

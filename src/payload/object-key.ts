@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { hashOf } from '../body.ts'
+import { messageOf } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { DATE_PLACEHOLDERS } from './date-placeholders.ts'
 import { withFittingExtension } from './extensions.ts'
@@ -89,6 +90,16 @@ function lastFolders({ folders }: Payload, n: number): string {
     .slice(-n)
     .map(name => cleanFileName(name, ''))
     .join('/')
+}
+
+/** Returns what is wrong in a `keyTemplate`, as the end of a sentence. Undefined if it is valid. */
+export function defectOf(template: string): string | undefined {
+  try {
+    parseKeyTemplate(template)
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
 }
 
 /**

@@ -1,5 +1,4 @@
-import { messageOf } from '../../errors.ts'
-import { parseKeyTemplate, tellsApart } from '../../payload/object-key.ts'
+import { defectOf, tellsApart } from '../../payload/object-key.ts'
 import { HASHED_NAME } from '../../providers/shared/picgo-options.ts'
 import { configSchema } from '../schema.ts'
 import type { Old } from './old.ts'
@@ -58,12 +57,8 @@ function translateFormat(format: string): string {
 function findDefect(template: string): string | undefined {
   if (!/\{(?!extname\})/.test(template)) return 'without a placeholder every file would get the same name'
   if (template.endsWith('/')) return 'it ends with "/" instead of a file name'
-  try {
-    parseKeyTemplate(template)
-    return undefined
-  } catch (error) {
-    return `it ${messageOf(error).split(';')[0]}`
-  }
+  const defect = defectOf(template)
+  return defect && `it ${defect.split(';')[0]}`
 }
 
 /** The endings of key templates that providers make from PicGo's options: after a folder, and for hosts without folders. */

@@ -1,4 +1,5 @@
-import { isTemplate, type PicGoOptions } from '../shared/picgo-options.ts'
+import { defectOf } from '../../payload/object-key.ts'
+import type { PicGoOptions } from '../shared/picgo-options.ts'
 import { parseEndpoint } from './options.ts'
 import { PRESETS, type Preset, recognizeHost } from './presets.ts'
 
@@ -80,5 +81,5 @@ function readTemplate(old: PicGoOptions): string {
     // {extname} includes the dot here.
     .replaceAll('.{extname}', '{extname}')
   const last = translated.slice(translated.lastIndexOf('/') + 1)
-  return NAMING.test(last) && isTemplate(translated) ? translated : old.template(translated)
+  return NAMING.test(last) && defectOf(translated) === undefined ? translated : old.template(translated)
 }

@@ -1,5 +1,5 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
-import { parseKeyTemplate } from '../../payload/object-key.ts'
+import { defectOf } from '../../payload/object-key.ts'
 import { encodeSegment, toUrlSuffix, withoutSlash } from './public-url.ts'
 
 /** A name with a part of the hash, because files with PicGo's names would replace each other. The import reports it. */
@@ -71,7 +71,7 @@ export function readPicGo(
     },
     template(folder) {
       const template = [...splitPath(folder), HASHED_NAME].join('/')
-      if (isTemplate(template)) return template
+      if (defectOf(template) === undefined) return template
       note('"path" was not imported: it is not a valid prefix of an object key.')
       return HASHED_NAME
     },
@@ -84,15 +84,6 @@ export function textOf(value: unknown): string | undefined {
   const text =
     typeof value === 'number' ? String(value) : typeof value === 'string' ? value.toWellFormed().trim() : ''
   return text === '' ? undefined : text
-}
-
-export function isTemplate(template: string): boolean {
-  try {
-    parseKeyTemplate(template)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** Joins a base URL and a folder, as PicList does. */
