@@ -122,14 +122,13 @@ async function follow(storing: Storing): Promise<StoredFile | Mine> {
 /** Whether a claimed key can be used: nothing that the server did not store is there, or it is replaced. */
 async function isFree({ name, key, mayExist }: Mine, storing: Storing): Promise<boolean> {
   const { destination, wanted, delivery } = storing
-  const { claimant, deps, open } = delivery
+  const { claimant, deps } = delivery
   if (!mayExist || !destination.target.exists) return true
   try {
     const isThere = await look(key, storing)
     const isReplaced = wanted.onConflict === 'replace' && key === wanted.key
     const found = isThere ? (isReplaced ? 'replaced' : 'foreign') : 'nothing'
     await deps.database.tx(db => noteLook(db, claimant, name, found))
-    if (found === 'foreign') open.delete(name)
     return found !== 'foreign'
   } catch (error) {
     release(delivery, name)

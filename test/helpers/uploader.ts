@@ -24,7 +24,7 @@ export interface TestDestination {
   readonly common?: Partial<DestinationSpec['common']>
 }
 
-const CALLER: Caller = {
+export const CALLER: Caller = {
   ...{ name: 'loopback', admittedBy: 'loopback', sources: new Set(['form'] as const), roots: undefined },
   ...{ addresses: 'public', destinations: undefined },
 }

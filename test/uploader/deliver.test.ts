@@ -7,12 +7,13 @@ import { UploadError } from '../../src/errors.ts'
 import { Problem } from '../../src/problem.ts'
 import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
+import { currentQuotas } from '../../src/store/quotas.ts'
 import type { Destination } from '../../src/uploader/destinations.ts'
 import type { Uploaded } from '../../src/uploader/index.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import { deliverObject } from '../helpers/deliver-object.ts'
 import { bytesOf } from '../helpers/provider-contract.ts'
-import { openProcess } from '../helpers/uploader.ts'
+import { CALLER, openProcess } from '../helpers/uploader.ts'
 
 const OBJECT: UploadObject = {
   ...inMemory(Buffer.from('a')),
@@ -315,6 +316,20 @@ it.each(['end', 'fail'] as const)(
     expect(known, 'what arrived late is in the history').toHaveLength(how === 'end' ? 2 : 1)
   },
 )
+
+it('a copy that arrived late counted for the quota a second time', async () => {
+  const { puts, deaf } = makeDeaf()
+  const common = { mirrors: [{ destination: 'test/deaf', required: false }] }
+  const put = async ({ key }: UploadObject) => ({ url: `https://img.example/${key}` })
+  const limits = { timeoutMs: 300, retries: 0 }
+  const { deps, send, database } = await openProcess({ main: { target: { put }, common }, deaf }, { limits })
+  const quotas = [{ client: 'loopback', group: 'loopback', windowMs: 1e12, files: 9 }]
+  await send({ 'a.txt': 'one' }, { caller: { ...CALLER, quotas } })
+  puts[0]?.end()
+  await deps.background.idle()
+  expect(await database.read(db => findFiles(db, { limit: 9 }))).toHaveLength(2)
+  expect(await database.read(currentQuotas)).toMatchObject([{ files: 1 }])
+})
 
 it('a put that went on after its client had left read a payload that was gone', async () => {
   const { puts, deaf } = makeDeaf()

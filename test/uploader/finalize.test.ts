@@ -108,6 +108,15 @@ describe('when the database breaks', () => {
     expect(await runs()).toBe(1)
   })
 
+  it('after everything was delivered: a repetition of the request is pending as well, and answered once it is cured', async () => {
+    const here = await openBreaking([])
+    const send = () => here.send({ 'a.png': 'one' }, { idempotency: { key: 'k', fingerprint: 'f' } })
+    const first = await pending(send())
+    expect(await pending(send())).toEqual(first)
+    here.unlock()
+    expect(await send()).toMatchObject({ isRepeated: true, outcomes: [{ ok: true }] })
+  })
+
   it('after one of two files was stored: the response says so, and it is saved once it is cured', async () => {
     const here = await openBreaking([])
     const { outcomes } = await here.send({ 'a.png': 'one', 'broken.png': 'two' })

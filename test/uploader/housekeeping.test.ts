@@ -125,22 +125,38 @@ it('says once that uploads fail for the database, and once that it is back, whil
   expect(here.database.problem()).toBeUndefined()
 })
 
-it.each([
-  ['old idempotency keys are forgotten', 0],
-  ['nothing is looked for after it was stopped', 1],
-])('%s', async (_, left) => {
-  const here = await openProcess({ one: { target: { put } } })
-  const { database } = here
+/** Adds an old idempotency key, which the first round deletes at its end. @returns reads the keys */
+async function addOldKey({ database }: TestProcess) {
   await database.tx(db =>
     db.run(
       sql`insert into requests (key, fingerprint, upload, seed, created_at) values ('k', 'f', 'u', 's', 1)`,
     ),
   )
-  const housekeeping = createHousekeeping(here.deps, ROUND_MS)
+  return () => database.read(db => db.all(sql`select key from requests`))
+}
+
+it('nothing is taken from others while it is not known whether they could give a sign of life', async () => {
+  const killed = await leaveUpload()
+  const here = await openProcess({ one: { target: { put } } }, {}, killed.directory)
+  const oldKeys = await addOldKey(here)
+  const owner = { ...here.owner, isContinuous: () => false }
+  await start({ ...here, deps: { ...here.deps, owner } })
+  await expect.poll(oldKeys).toEqual([])
+  expect(await here.database.read(db => db.all(sql`select state from uploads`))).toEqual([
+    { state: 'uploading' },
+  ])
+})
+
+it.each([
+  ['old idempotency keys are forgotten', 0],
+  ['nothing is looked for after it was stopped', 1],
+])('%s', async (_, left) => {
+  const here = await openProcess({ one: { target: { put } } })
+  const oldKeys = await addOldKey(here)
+  const housekeeping = createHousekeeping(here.deps)
   onTestFinished(() => housekeeping.stop())
   if (left > 0) housekeeping.stop()
   housekeeping.adopt(here.deps.destinations, 7)
-  const keys = () => database.read(db => db.all(sql`select key from requests`))
   if (left > 0) await new Promise(resolve => setTimeout(resolve, 100))
-  await expect.poll(keys).toHaveLength(left)
+  await expect.poll(oldKeys).toHaveLength(left)
 })

@@ -21,7 +21,7 @@ async function open(
 ) {
   const expiring = { target: { put, remove, exists: async () => false }, common: { expiry: {} } }
   const { deps, database, directory, send } = await openProcess({ a: expiring, b: expiring })
-  const told: { level: string; message: string; keys?: unknown }[] = []
+  const told: { level: string; message: string; keys?: unknown; failed?: unknown }[] = []
   const note =
     (level: string) =>
     (message: string, details: { keys?: unknown; failed?: unknown } = {}) => {
@@ -85,9 +85,9 @@ it('a file that is there for a week after its time is an error', async () => {
     .toMatchObject([{ level: 'error', message: expect.stringContaining('history expired') }])
 })
 
-it('a destination that fails again and again holds up no other one', async () => {
+it('a destination that fails again and again holds up no other one, and is left alone until the next round', async () => {
   const tried = new Set<string>()
-  const { sweeper, remember, left } = await open(async key => {
+  const { sweeper, told, remember, left } = await open(async key => {
     tried.add(key)
     if (key.startsWith('bad')) throw new Error('no')
   })
@@ -95,6 +95,7 @@ it('a destination that fails again and again holds up no other one', async () =>
   await remember('good', 1000, 'b')
   sweeper.start()
   await expect.poll(() => tried.has('good')).toBe(true)
+  await expect.poll(() => told.find(({ failed }) => failed !== undefined)).toMatchObject({ failed: 32 })
   await expect.poll(left).toBe(60)
 })
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
+import { createNamedSlots } from '../../src/flow/slots.ts'
 import type { Stored, UploadObject } from '../../src/providers/contract.ts'
 import type { Database } from '../../src/store/database.ts'
 import { sql } from '../../src/store/sql.ts'
@@ -99,6 +100,27 @@ it('a repetition after a failure made another object key, since the clock had be
   expect(bucket.puts).toEqual([keysOf(again)[0], keysOf(again)[0]])
 })
 
+it('an upload whose beginning got no answer from the database fails, and its repetition is not stuck', async () => {
+  const bucket = makeBucket()
+  const { database, directory } = await openProcess({ bucket })
+  let isLost = false
+  const losing: Database = {
+    ...database,
+    async tx(work) {
+      const result = await database.tx(work)
+      if (isLost) return result
+      isLost = typeof result === 'object' && result !== null && 'is' in result && result.is === 'begun'
+      if (isLost) throw new Error('the answer is lost')
+      return result
+    },
+  }
+  const { send, finalizer } = await openProcess({ bucket }, { database: losing }, directory)
+  await expect(send({ 'a.txt': 'one' }, KEYED)).rejects.toThrow('the answer is lost')
+  await finalizer.saveKept()
+  expect(await database.read(db => db.all(sql`select state from uploads`))).toEqual([{ state: 'failed' }])
+  expect(keysOf(await send({ 'a.txt': 'one' }, KEYED))).toEqual(['a.txt'])
+})
+
 it('a put had arrived and its response was an error: there was a second object', async () => {
   const bucket = makeBucket()
   const { send } = await openProcess({ bucket }, { limits: { timeoutMs: 10_000, retries: 2 } })
@@ -138,6 +160,19 @@ it('a client that left before anything was sent uploads nothing', async () => {
   )
   expect(bucket.puts).toEqual([])
   expect(await database.read(db => db.all(sql`select name from objects`))).toEqual([])
+})
+
+it('a client that left while the destination was asked uploads nothing, not to the fallback either', async () => {
+  const [bucket, other] = [makeBucket(), makeBucket()]
+  const leave = new AbortController()
+  const exists = async () => {
+    leave.abort(new Error('gone'))
+    return false
+  }
+  const asked = { target: { ...bucket.target, exists }, common: { fallback: 'test/other' } }
+  const { send } = await openProcess({ asked, other })
+  await expect(send({ 'a.txt': 'one' }, { signal: leave.signal })).rejects.toThrow('gone')
+  expect([...bucket.puts, ...other.puts]).toEqual([])
 })
 
 describe('an upload', () => {
@@ -184,6 +219,16 @@ describe('no object stays claimed', () => {
     leave.abort(new Error('the client left'))
     bucket.letGo()
     await sending
+    await expect.poll(() => claimed(database)).toEqual([])
+  })
+
+  it('for a copy whose mirror has no free slot', async () => {
+    const [bucket, mirror] = [makeBucket(), makeBucket()]
+    const common = { mirrors: [{ destination: 'test/mirror', required: false }] }
+    const slots = createNamedSlots(1, 0)
+    const { send, database } = await openProcess({ bucket: { ...bucket, common }, mirror }, { slots })
+    void slots.of('test/mirror').run(() => new Promise(() => {}), new AbortController().signal)
+    expect((await send({ 'a.txt': 'one' })).outcomes).toMatchObject([{ ok: true }])
     await expect.poll(() => claimed(database)).toEqual([])
   })
 
