@@ -458,29 +458,18 @@ describe('comment --compare', () => {
   })
 
   it.each([
-    [[], '1 changed', /100 % of the pixels changed/],
-    [['--threshold', '100'], '1 the same', /the same/],
-    [['elsewhere'], '1 changed', /<code>a\.png<\/code>\n/],
-    [['broken'], '1 changed', /<code>a\.png<\/code>\n/],
-  ])('compares the pixels behind the links: %j', async (more, totals, said) => {
+    [[], /1 changed[\s\S]*100 % of the pixels changed/],
+    [['--threshold', '100'], /1 the same/],
+  ])('compares the pixels behind the links: %j', async (more, said) => {
     const cwd = await makeDirectory()
-    const { url, close } = await listen((req, res) => {
-      if (more[0] === 'broken') res.writeHead(200, { 'Content-Length': 99 }).write('x', () => res.destroy())
-      else res.end(makeRed(9, [req.url === '/old' ? 0 : 200, 0, 0]))
-    })
+    const { url, close } = await listen((req, res) =>
+      res.end(makeRed(9, [req.url === '/old' ? 0 : 200, 0, 0])),
+    )
     onTestFinished(close)
     const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
     await writeFile(join(cwd, 'old.json'), list('old'))
-    const server = more[0] === 'elsewhere' ? 'http://127.0.0.1:1' : url
-    const args = more.filter(one => !['elsewhere', 'broken'].includes(one))
-    const { stdout, stderr } = await runCli(
-      ['comment', '--dry-run', '--compare', 'old.json', '--server', server, ...args],
-      { cwd, input: list('new') },
-    )
-    expect(stdout).toContain(totals)
-    expect(stdout).toMatch(said)
-    expect(stderr.includes('has a private IP address')).toBe(server !== url)
-    expect(stderr.includes('could not be read')).toBe(more[0] === 'broken')
+    const args = ['comment', '--dry-run', '--compare', 'old.json', '--server', url, ...more]
+    expect((await runCli(args, { cwd, input: list('new') })).stdout).toMatch(said)
   })
 })
 

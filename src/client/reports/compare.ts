@@ -163,6 +163,9 @@ interface Plan extends Paired {
   readonly image?: Entry
 }
 
+/** The smaller copies of one row. */
+type Copies = Partial<Record<'before' | 'after' | 'difference', Entry>>
+
 /** Reads the earlier and the present image. @throws UploadError */
 type Read = (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>
 
@@ -172,31 +175,27 @@ async function renewLinks(
   paired: readonly Paired[],
   { find, note }: CompareOptions,
 ): Promise<readonly Image[]> {
-  const renewed = [...images]
-  const isSigned = ({ result: { url = '', sha256, size } }: Image) =>
-    sha256 !== undefined && size !== undefined && URL.canParse(url) && new URL(url).search !== ''
   const shown = paired.flatMap(({ state, before = -1 }) => {
-    const image = ['changed', 'gone'].includes(state) ? images[before] : undefined
-    return image && isSigned(image) ? [{ image, before }] : []
+    const { url = '', sha256, size, name = '' } = images[before]?.result ?? {}
+    const isShown = state === 'changed' || state === 'gone'
+    const isSigned = URL.canParse(url) && new URL(url).search !== ''
+    if (!isShown || !isSigned || sha256 === undefined || size === undefined) return []
+    return [{ before, file: { name: basename(name), sha256, size } }]
   })
-  for (let at = 0; find && at < shown.length; at += ASKED_AT_ONCE) {
-    const some = shown.slice(at, at + ASKED_AT_ONCE)
-    const sought = some.map(({ image: { result } }) => ({
-      name: basename(result.name),
-      ...hashOf(result),
-      size: result.size ?? 0,
-    }))
-    const links = await find(sought).catch((error: Error) => void note(oneLine(error.message)))
-    for (const [index, { image, before }] of some.entries()) {
-      const url = links?.[index]
-      if (url !== undefined) renewed[before] = { ...image, result: { ...image.result, url } }
-    }
-  }
-  return renewed
+  if (!find || shown.length === 0) return images
+  const some = shown.slice(0, MOST_RENEWED)
+  const links = await find(some.map(({ file }) => file)).catch(
+    (error: Error) => void note(oneLine(error.message)),
+  )
+  const renewed = new Map(some.map(({ before }, index) => [images[before], links?.[index]]))
+  return images.map(image => {
+    const url = renewed.get(image)
+    return url === undefined ? image : { ...image, result: { ...image.result, url } }
+  })
 }
 
-/** Links that are asked for in one request. */
-const ASKED_AT_ONCE = 500
+/** As many as the server takes in one request. */
+const MOST_RENEWED = 1000
 
 /** Makes smaller copies of the images that a comment shows. If that fails, it shows the images themselves. */
 async function makeSmaller(
@@ -204,8 +203,8 @@ async function makeSmaller(
   read: Read,
   { makeSmall }: CompareOptions,
   signal: AbortSignal,
-): Promise<ReadonlyMap<Plan, Partial<Record<'before' | 'after' | 'difference', Entry>>>> {
-  const smaller = new Map<Plan, Partial<Record<'before' | 'after' | 'difference', Entry>>>()
+): Promise<ReadonlyMap<Plan, Copies>> {
+  const smaller = new Map<Plan, Copies>()
   const shareOf = ({ found }: Plan) => found?.share ?? 1
   const inState = (wanted: State) => plans.filter(({ state }) => state === wanted)
   const changed = inState('changed').sort((a, b) => shareOf(b) - shareOf(a))
@@ -218,7 +217,7 @@ async function makeSmaller(
     try {
       if (isOff || signal.aborted || isSmall(plan)) return
       const [before, after] = await read(plan)
-      const copies: Partial<Record<'before' | 'after' | 'difference', Entry>> = {}
+      const copies: Copies = {}
       for (const [part, bytes] of Object.entries({ before, after, difference: plan.found?.image })) {
         const small = bytes && (await makeSmall?.(bytes, SMALL, signal))
         const name = `small-${part}-${parse(plan.name).name}.webp`

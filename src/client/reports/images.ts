@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import type { HeldFile } from '../../files/held.ts'
+import { Readable } from 'node:stream'
+import { openPart } from '../api/part.ts'
 import type { Entry } from '../entries.ts'
 import type { FetchLink } from '../fetch-link.ts'
 import { readAtMost } from '../read-at-most.ts'
@@ -34,27 +34,17 @@ export async function hashImages(images: readonly Image[], signal: AbortSignal):
   const hashed: Image[] = []
   // One at a time, because parallel reads are not faster on most disks. None after the signal.
   for (const image of images) {
-    const { open, fault } = image.entry ?? {}
-    const isOut = fault !== undefined || signal.aborted
-    const file = isOut ? undefined : await open?.().catch(() => undefined)
-    const sha256 = file && (await hashFile(file, signal))
-    hashed.push(sha256 === undefined ? image : { ...image, result: { ...image.result, sha256 } })
+    const { entry, result } = image
+    const part = entry?.open && (await openPart(entry, NO_INPUT, signal).catch(() => undefined))
+    await part?.close()
+    const sha256 = part?.facts.sha256
+    hashed.push(sha256 === undefined ? image : { ...image, result: { ...result, sha256 } })
   }
   return hashed
 }
 
-async function hashFile(file: HeldFile, signal: AbortSignal): Promise<string | undefined> {
-  const hash = createHash('sha256')
-  try {
-    for await (const chunk of file.handle.createReadStream({ autoClose: false })) {
-      if (signal.aborted) return undefined
-      hash.update(chunk)
-    }
-    return hash.digest('hex')
-  } finally {
-    await file.close()
-  }
-}
+/** For entries that have a file. */
+const NO_INPUT = { env: {}, stdin: Readable.from([]) }
 
 /** The bytes of an image. @returns undefined if it can't be read, or a local file is larger than that. @throws UploadError */
 export async function readImage(
