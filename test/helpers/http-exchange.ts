@@ -6,7 +6,7 @@ import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import { openProvider } from '../../src/provider-tests/open-provider.ts'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
 import { type Replay, startReplay } from '../servers/replay.ts'
-import { type Absence, type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
+import { type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
 
 interface Reply {
   readonly status: number
@@ -57,11 +57,10 @@ export interface Preset {
   readonly wrong?: Record<string, unknown>
   readonly secrets: readonly string[]
   readonly deleteUrl?: string
-  readonly without?: Partial<Record<Absence, string>>
 }
 
 /** The vendor makes up the names of files. */
-export const NAMES_OF_ITS_OWN = 'hosts of this kind name files themselves and keep every one'
+const NAMES_OF_ITS_OWN = 'hosts of this kind name files themselves and keep every one'
 
 const never = () => new AbortController().signal
 
@@ -140,7 +139,7 @@ export function describePreset(preset: Preset): void {
 async function startContract(preset: Preset, exchange: Exchange): Promise<ContractSetup> {
   const host = await startReplay()
   const proxy = await startCutProxy(host.port)
-  const { wrong, without } = preset
+  const { wrong } = preset
   const through = (port: number) => (base: string) => base.replace(`:${host.port}/`, `:${port}/`)
   return {
     target: await open(preset, host, exchange),
@@ -152,7 +151,7 @@ async function startContract(preset: Preset, exchange: Exchange): Promise<Contra
       target: await open(preset, host, exchange, {}, through(proxy.port)),
     }),
     forgeable: { port: host.port, open: port => open(preset, host, exchange, {}, through(port)) },
-    without: { names: NAMES_OF_ITS_OWN, ...without },
+    without: { names: NAMES_OF_ITS_OWN },
     async close() {
       proxy.close()
       await host.close()

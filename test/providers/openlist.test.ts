@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { openlist } from '../../src/providers/openlist.ts'
 import { fetchPublic, openHost } from '../helpers/http-exchange.ts'
@@ -61,6 +64,33 @@ it('eight uploads at once log in once, and once more when the login has ended', 
     expect(server.logins).toBe(logins)
     server.forgetLogins()
   }
+})
+
+it('a file of another size is not stored, and a login that failed is made again', async () => {
+  const answers: Record<string, object> = {
+    '/api/auth/login': { code: 500, message: 'busy', data: null },
+    '/api/me': { code: 200, message: '', data: { username: 'u', base_path: '/', disabled: false } },
+    '/api/fs/put': { code: 200, message: '', data: null },
+    '/api/fs/get': { code: 200, message: '', data: { size: 1, is_dir: false, sign: '' } },
+  }
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.end(JSON.stringify(answers[request.url ?? ''])))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const target = await openHost(openlist, { url, username: 'u', password: 'p', directory: '/' })
+  onTestFinished(() => target.close?.())
+  const put = () => target.put(objectOf('a.txt', Buffer.from('12')), never())
+  await expect(put()).rejects.toMatchObject({
+    retryable: true,
+    message: expect.stringContaining('busy (500)'),
+  })
+  answers['/api/auth/login'] = { code: 200, message: '', data: { token: 'session' } }
+  await expect(put()).rejects.toMatchObject({
+    retryable: true,
+    message: expect.stringContaining('the file is not there'),
+  })
 })
 
 it.each([
