@@ -90,7 +90,7 @@ describe('reloads', () => {
     const openFiles = () => openFilesBelow(directory).length
     expect(await send(server, '')).toBe(200)
     const before = openFiles()
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < 5; round++) {
       await server.reload(config)
       expect(await send(server, '')).toBe(200)
     }
@@ -100,37 +100,10 @@ describe('reloads', () => {
 })
 
 it('Express takes whatever server.trustProxy may hold, and trusts not everybody then', () => {
-  const addresses = [
-    '10.0.0.1',
-    '::1',
-    'fe80::1%eth0',
-    'fe80::1%a.b',
-    '::ffff:10.0.0.1',
-    '::',
-    '::ffff:0.0.0.0',
-    '010.0.0.1',
-    '0x7f.1',
-    '',
-  ]
-  const bits = [
-    '',
-    '/',
-    '/0',
-    '/00',
-    '/1',
-    '/08',
-    '/32',
-    '/33',
-    '/95',
-    '/96',
-    '/97',
-    '/128',
-    '/129',
-    '/255.0.0.0',
-    '/1e1',
-    '/-1',
-    '/ 1',
-  ]
+  const hosts = '10.0.0.1 ::1 fe80::1%eth0 fe80::1%a.b ::ffff:10.0.0.1 :: ::ffff:0.0.0.0 010.0.0.1 0x7f.1'
+  const addresses = ['', ...hosts.split(' ')]
+  const lengths = '/ /0 /00 /1 /08 /32 /33 /95 /96 /97 /128 /129 /255.0.0.0 /1e1 /-1'
+  const bits = ['', '/ 1', ...lengths.split(' ')]
   const names = ['loopback', 'linklocal', 'uniquelocal', 'Loopback', 'localhost', '*', 'loopback, 10.0.0.1']
   const spellings = [...names, ...addresses.flatMap(address => bits.map(one => address + one))]
   const allowed = spellings.filter(one => trustProxy.safeParse(one).success)
