@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** A server that speaks enough FTP for one upload after the other, and says what it is told to. */
 export interface ScriptedFtp {
@@ -29,22 +29,34 @@ export async function startScriptedFtp(
     let dataSocket: Promise<Socket> | undefined
     let isReset = false
     let renamed = ''
+    const openData = async () => {
+      isReset = resets-- > 0
+      const { port, received, socket } = await takeData(sockets, isReset)
+      data = received
+      dataSocket = socket
+      return port
+    }
+    /** The client, which runs in this process, has heard of the reset. */
+    const untilReset = async () => {
+      const socket = await dataSocket
+      if (socket && !socket.destroyed) await once(socket, 'close')
+      for (let turn = 0; turn < 20; turn++) await nextTurn()
+    }
     const usual: Record<string, (rest: string) => string | Promise<string>> = {
       USER: () => '331 Password please',
       PASS: () => '230 Welcome',
       PWD: () => '257 "/" is where you are',
-      EPSV: async () => {
-        isReset = resets-- > 0
-        const { port, received, socket } = await takeData(sockets, isReset)
-        data = received
-        dataSocket = socket
-        return `229 Extended passive mode (|||${port}|)`
+      EPSV: async () => `229 Extended passive mode (|||${await openData()}|)`,
+      // Of another machine, to which no client should connect (FTP bounce).
+      PASV: async () => {
+        const port = await openData()
+        return `227 Entering passive mode (192,0,2,1,${port >> 8},${port & 255})`
       },
       STOR: async path => {
-        if (isReset && !reason) await sleep(50) // so that the reset is there first
+        if (isReset && !reason) await untilReset()
         control.write('150 Go on\r\n')
         if (isReset && reason) {
-          await sleep(50)
+          await untilReset()
           return reason
         }
         files.set(path, (await data) ?? Buffer.alloc(0))
@@ -53,8 +65,11 @@ export async function startScriptedFtp(
       LIST: async path => {
         control.write('150 Here it is\r\n')
         const folder = `${path.replace(/^-a /, '').replace(/\/$/, '')}/`
-        const names = [...files.keys()].filter(name => name.startsWith(folder))
-        const lines = names.map(name => `-rw-r--r-- 1 u g 5 Nov 22 2026 ${name.slice(folder.length)}\r\n`)
+        const below = [...files.keys()].filter(name => name.startsWith(folder))
+        const lines = below.map(path => {
+          const [name, inFolder] = path.slice(folder.length).split('/')
+          return `${inFolder === undefined ? '-' : 'd'}rw-r--r-- 1 u g 5 Nov 22 2026 ${name}\r\n`
+        })
         ;(await dataSocket)?.end(lines.join(''))
         return '226 Done'
       },

@@ -1,6 +1,7 @@
 import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ConnectionSettings } from '../../../src/http/connections.ts'
 import type { Target } from '../../../src/providers/contract.ts'
@@ -154,6 +155,19 @@ describe('ftp at ProFTPD', () => {
     await own.close?.()
     await expect(own.put(objectOf('c.bin', Buffer.of(1)), never())).rejects.toThrow()
     await expect.poll(proxy.connections).toBe(0)
+  })
+
+  it('opens another connection when the server has closed the idle one', async () => {
+    const proxy = await startFtpProxy(server)
+    onTestFinished(() => proxy.close())
+    const own = await openForTest({ ...loginOf(server), host: '127.0.0.2' })
+    for (const key of ['a.bin', 'b.bin', 'c.bin']) {
+      await own.put(objectOf(key, Buffer.of(1)), never())
+      server.killSessions()
+      await expect.poll(proxy.connections).toBe(0)
+      for (let turn = 0; turn < 50; turn++) await nextTurn()
+    }
+    expect(await listFiles(server.directory)).toEqual(['a.bin', 'b.bin', 'c.bin'])
   })
 
   it('stores names of every script as they are', async () => {
@@ -318,9 +332,21 @@ describe('ftp at a server that', () => {
   it('has no SIZE: a file is looked up in its folder', async () => {
     const { put, target } = await start({ SIZE: '500 What?', MLSD: '500 What?', FEAT: '500 What?' })
     await put()
-    const names = ['x/a.bin', 'x/a', 'x/b.bin']
+    const names = ['x/a.bin', 'x/a', 'x/b.bin', 'x']
     const found = await Promise.all(names.map(name => target.exists?.(name, never())))
-    expect(found).toEqual([true, false, false])
+    expect(found).toEqual([true, false, false, false])
+  })
+
+  it('removes no files, and says 550 as for one that is missing: is not believed', async () => {
+    const { put, target } = await start({ DELE: '550 No' })
+    await put()
+    await expect(target.remove?.('x/a.bin', never())).rejects.toThrow('returned 550 No')
+  })
+
+  it('has no EPSV, and names another machine by PASV: only its port is used (FTP bounce)', async () => {
+    const { server, put } = await start({ EPSV: '502 What?' })
+    await put()
+    expect(server.files.get('/x/a.bin')?.toString()).toBe('bytes')
   })
 
   it('cannot rename, and takes no name with a leading dot: does with "atomic": false', async () => {
