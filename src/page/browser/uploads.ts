@@ -6,7 +6,7 @@ import { createMeter } from './meter.ts'
 import { setUpOverview, showOverview } from './overview.ts'
 import { remember } from './recent.ts'
 import { onReconnect } from './reconnect.ts'
-import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
+import { makeRow, part, type State, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
 import { saveChoice, savedChoices } from './saved.ts'
 import { type Outcome, send } from './send.ts'
 import { me } from './visitor.ts'
@@ -20,8 +20,6 @@ const MAX_RETRIES = 4
 /** One file or URL, with its row in the list. */
 export interface Upload {
   readonly source: File | URL
-  /** Position in the order in which files were added. */
-  readonly number: number
   readonly name: string
   /** Idempotency key: the same for every attempt, so that the server stores the file once. */
   readonly id: string
@@ -34,26 +32,29 @@ export interface Upload {
   sent: number
   /** How often it was retried because it did not reach the server. */
   reconnects: number
+  /** Retries it after a failure. */
+  again?: (() => void) | undefined
+  /** Whether it failed because no valid key was sent. */
+  isRejected?: boolean
+  /** Whether it did not reach the server, and waits until that responds. */
+  isUnsent?: boolean
 }
 
-const waiting: Upload[] = []
-let running = 0
-let created = 0
+/** In the order in which they were added. The state of each is that of its row. */
+let uploads: Upload[] = []
 
 const section = element('uploads')
 // The document is made by uploader.ts, which always contains this element, so the cast is safe.
 const list = section.querySelector('ol') as HTMLOListElement
 const autoCopy = element<HTMLInputElement>('auto-copy')
-const stored = new Set<Upload>()
-/** Uploads rejected because no valid key was sent. */
-const rejected = new Set<Upload>()
-/** Uploads that did not reach the server, and wait until it responds. */
-const unsent = new Set<Upload>()
 let isOffline = false
-/** How to retry each failed upload. */
-const retries = new Map<Upload, () => void>()
 /** The uploads added since the list was last idle. */
 let batch: Upload[] = []
+
+const isIn = ({ row }: Upload, ...states: readonly State[]) =>
+  states.some(one => row.dataset['state'] === one)
+const inState = (...states: readonly State[]) => uploads.filter(upload => isIn(upload, ...states))
+const isBusy = () => inState('waiting', 'sending').length > 0 || uploads.some(({ isUnsent }) => isUnsent)
 
 /** Adds files or a URL at the top of the list, and queues them. */
 export function add(...sources: readonly (File | URL)[]): void {
@@ -70,6 +71,7 @@ function addOne(source: File | URL, query = chosenQuery()): HTMLLIElement {
     return addRejected(source.name, titleOf('too_large') ?? '', fill(words.limitHelp, sizes))
   }
   const upload = makeUpload(source, query)
+  uploads.push(upload)
   reveal()
   list.prepend(upload.row)
   queue(upload)
@@ -98,7 +100,6 @@ function makeUpload(source: File | URL, query: URLSearchParams): Upload {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return {
     source,
-    number: ++created,
     name,
     id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
     query: query.size > 0 ? `?${query}` : '',
@@ -115,17 +116,15 @@ function nameOf(url: URL): string {
 
 /** Retries the uploads that were rejected because no valid key was sent. */
 export function retryRejected(): void {
-  for (const upload of rejected) if (upload.row.isConnected) queue(upload)
+  for (const upload of uploads) if (upload.isRejected) queue(upload)
 }
 
 function queue(upload: Upload): void {
-  if (running === 0 && waiting.length === 0) batch = []
+  if (inState('waiting', 'sending').length === 0) batch = []
   if (!batch.includes(upload)) batch.push(upload)
-  for (const kept of [rejected, unsent, retries]) kept.delete(upload)
-  upload.sent = 0
+  Object.assign(upload, { sent: 0, again: undefined, isRejected: false, isUnsent: false })
   show(upload.row, 'waiting', words.waiting)
   setActions(upload.row)
-  waiting.push(upload)
   next()
   count()
 }
@@ -142,20 +141,17 @@ function waitForServer(failures: number): void {
   isOffline = true
   onReconnect(failures, () => {
     isOffline = false
-    for (const upload of unsent) if (upload.row.isConnected) queue(upload)
-    unsent.clear()
+    for (const upload of uploads) if (upload.isUnsent) queue(upload)
     next()
     count()
   })
 }
 
 function next(): void {
-  if (isOffline || running >= CONCURRENCY) return
-  const upload = waiting.shift()
+  if (isOffline || inState('sending').length >= CONCURRENCY) return
+  const [upload] = inState('waiting')
   if (!upload) return
-  running++
   void run(upload).finally(() => {
-    running--
     next()
     void copyNew()
   })
@@ -189,11 +185,12 @@ async function run(upload: Upload): Promise<void> {
 
 /** Runs the pending post-upload steps of an upload again. */
 async function complete(upload: Upload, finalizationId: string): Promise<void> {
-  retries.delete(upload)
+  upload.again = undefined
   setActions(upload.row)
   showProgress(upload.row, 1)
   const query = `?${new URLSearchParams({ finalizationId })}`
   finish(upload, await send({ query, headers: keyHeaders() }), finalizationId)
+  next()
 }
 
 /** Shows the outcome of an upload, and the buttons for what can be done next. */
@@ -229,12 +226,8 @@ function finish(upload: Upload, outcome: Outcome, finalizationId?: string): void
   show(row, 'failed', outcome.title, outcome.reason, isRetried ? words.offlineHelp : outcome.detail)
   const again = () => (finalizationId === undefined ? retry(upload) : void complete(upload, finalizationId))
   setActions(row, makeButton(words.retry, name, again))
-  retries.set(upload, again)
-  if (outcome.code === 'unauthorized') rejected.add(upload)
-  if (isRetried) {
-    unsent.add(upload)
-    waitForServer(upload.reconnects++)
-  }
+  Object.assign(upload, { again, isRejected: outcome.code === 'unauthorized', isUnsent: isRetried })
+  if (isRetried) waitForServer(upload.reconnects++)
   count()
   announce(fill(words.failedName, { name, reason: outcome.title }))
 }
@@ -242,7 +235,6 @@ function finish(upload: Upload, outcome: Outcome, finalizationId?: string): void
 function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { kind: 'stored' }): void {
   const { row, name, source } = upload
   const isImage = type.startsWith('image/')
-  stored.add(upload)
   show(row, 'stored', words.stored)
   const link = { url, name, isImage, expiresAt }
   const isHeic = /^image\/hei[cf]/.test(type)
@@ -268,8 +260,8 @@ function offerJpeg({ source, name, query }: Upload): HTMLElement[] {
 
 /** Copies the links of the uploads that were added together, once the last of them is done. */
 async function copyNew(): Promise<void> {
-  if (!autoCopy.checked || running + waiting.length + unsent.size > 0) return
-  const links = batch.filter(upload => stored.has(upload)).map(({ row }) => linkOf(row))
+  if (!autoCopy.checked || isBusy()) return
+  const links = batch.filter(upload => isIn(upload, 'stored')).map(({ row }) => linkOf(row))
   if (links.length === 0) return
   const isCopied = await write(links.join('\n'))
   announce(isCopied ? fill(words.autoCopied, { count: links.length }) : words.copyFailed)
@@ -278,7 +270,7 @@ async function copyNew(): Promise<void> {
 function count(): void {
   // The list only has rows of `makeRow`.
   const rows = [...list.children] as HTMLElement[]
-  showOverview({ rows, batch, failed: retries.size, isOffline })
+  showOverview({ rows, batch, failed: uploads.filter(({ again }) => again).length, isOffline })
 }
 
 export function setUpList(): void {
@@ -286,20 +278,21 @@ export function setUpList(): void {
   autoCopy.addEventListener('change', () => saveChoice({ autoCopy: autoCopy.checked }))
   setUpFormats()
   addEventListener('beforeunload', event => {
-    if (running + waiting.length + unsent.size > 0) event.preventDefault()
+    if (isBusy()) event.preventDefault()
   })
   setUpOverview({
     links() {
-      const inOrder = [...stored].sort((a, b) => a.number - b.number)
-      return inOrder.map(({ row }) => linkOf(row)).join('\n')
+      return inState('stored')
+        .map(({ row }) => linkOf(row))
+        .join('\n')
     },
     retry() {
-      for (const again of [...retries.values()]) again()
+      for (const { again } of uploads) again?.()
     },
     clear() {
       const done = '[data-state=stored], [data-state=failed], [data-state=cancelled]'
       for (const row of list.querySelectorAll(done)) row.remove()
-      for (const kept of [stored, rejected, unsent, retries]) kept.clear()
+      uploads = uploads.filter(({ row }) => row.isConnected)
       count()
       section.hidden = list.children.length === 0
       element('tools').hidden = document.querySelector('.link[aria-label]') === null && section.hidden
