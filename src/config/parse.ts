@@ -81,7 +81,7 @@ function findTooDeep(text: string): number | undefined {
 
 /** The line of a setting, or of the nearest object around it. */
 export function lineOf(lines: Parsed['lines'], path: string): number | undefined {
-  const around = path.slice(0, Math.max(0, path.lastIndexOf('.'), path.lastIndexOf('[')))
+  const around = path.slice(0, Math.max(0, path.lastIndexOf('.')))
   return path === '' ? undefined : (lines.get(path) ?? lineOf(lines, around))
 }
 

@@ -137,8 +137,11 @@ describe('settings of the environment', () => {
     },
   )
 
-  it('is not led astray by what Kubernetes sets for a service named upload-server', () => {
-    const env = {
+  it('leaves everything else alone, also what Kubernetes sets for a service named upload-server', () => {
+    const env: Environment = {
+      ...{ PATH: '/bin', constructor: 'x', toString: 'x', UPLOAD: 'x', SERVER__PORT: '1', a: undefined },
+      UPLOAD_SERVER_CONFIG: '/x.json',
+      XUPLOAD_SERVER__SERVER__PORT: '1',
       UPLOAD_SERVER_SERVICE_HOST: '10.0.0.7',
       UPLOAD_SERVER_SERVICE_PORT: '36677',
       UPLOAD_SERVER_SERVICE_PORT_HTTP: '36677',
@@ -147,19 +150,6 @@ describe('settings of the environment', () => {
       UPLOAD_SERVER_PORT_36677_TCP_ADDR: '10.0.0.7',
     }
     expect(apply({}, env)).toEqual({ value: {}, problems: [], notes: [] })
-  })
-
-  it('leaves everything else in the environment alone', () => {
-    const env = {
-      PATH: '/bin',
-      constructor: 'x',
-      toString: 'x',
-      UPLOAD: 'x',
-      SERVER__PORT: '1',
-      a: undefined,
-    }
-    const others: Environment = { ...env, UPLOAD_SERVER_CONFIG: '/x.json', XUPLOAD_SERVER__SERVER__PORT: '1' }
-    expect(apply({}, others)).toEqual({ value: {}, problems: [], notes: [] })
   })
 
   it('keeps what the file says beside', () => {
