@@ -88,7 +88,7 @@ export async function takeForRemoval(
   )
   const taken: string[] = []
   for (const { name, state, holder } of rows)
-    if (state === 'stored' || (holder !== owner && !(await isHeld(db, holder)))) taken.push(name)
+    if (state === 'stored' || !(await isHeld(db, holder))) taken.push(name)
   if (taken.length > 0)
     await db.run(sql`update objects set ${REMOVING}, holder = ${owner} where name in (${new List(taken)})`)
   return new Set(taken)

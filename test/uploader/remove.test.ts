@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { findFiles } from '../../src/store/history.ts'
 import { removeObjects, withCopies } from '../../src/uploader/remove.ts'
-import { kill } from '../helpers/stores.ts'
 import { openProcess, type TestProcess } from '../helpers/uploader.ts'
 
 /** Two processes of one database with a destination whose removals wait, and an upload that is there. */
@@ -42,16 +41,4 @@ it('an upload that begins during a removal waits for it, and stores its file aga
   expect([...objects]).toEqual(['a.txt'])
   const entries = await here.database.read(db => findFiles(db, { limit: 9 }))
   expect(entries.map(({ removedAt }) => removedAt === undefined)).toEqual([true, false])
-})
-
-it('what a process was removing when it was killed can be removed and uploaded', async () => {
-  const { here, there, removals } = await open()
-  void remove(there)
-  await expect.poll(() => removals).toHaveLength(1)
-  await kill(here.database, there.owner.id)
-  const removed = remove(here)
-  await expect.poll(() => removals).toHaveLength(2)
-  removals[1]?.()
-  expect(await removed).toEqual([{ kind: 'removed' }])
-  expect((await here.send({ 'a.txt': 'two' })).outcomes).toMatchObject([{ ok: true, key: 'a.txt' }])
 })
