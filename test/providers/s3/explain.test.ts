@@ -160,6 +160,11 @@ describe('what a refusal says', () => {
       /the response has neither an ETag nor a request ID, so it is not from an S3 service\. Check "endpoint"/,
     ],
     [
+      'it has the ETag of something else',
+      { status: 200, headers: { etag: `"${'0'.repeat(32)}"` } },
+      /so it is not from an S3 service\. Check "endpoint"/,
+    ],
+    [
       'a proxy in between answers with a page',
       { status: 404, headers: { 'content-type': 'text/html' }, body: '<html><h1>Not here</h1></html>' },
       /returned 404 \(not found\): Not here\. Check/,

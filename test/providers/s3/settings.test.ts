@@ -1,6 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { openS3, s3 } from '../../../src/providers/s3/index.ts'
 import { resolveSettings, type S3Settings } from '../../../src/providers/s3/settings.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+import { startRecorder } from '../../helpers/recorder.ts'
+import { openLoopbackS3 } from '../../helpers/s3-target.ts'
 
 const parse = (options: Record<string, unknown>) => s3.config.parse({ bucket: 'pics', ...options })
 const problemOf = (options: Record<string, unknown>) => s3.validate?.(parse(options))
@@ -120,4 +123,21 @@ describe('the size of parts', () => {
     const settings = resolveSettings(parse({ preset, ...options })) as S3Settings
     expect(settings.partSizeOf(size)).toBe(partSize)
   })
+})
+
+it('the folder is in front of every object key, whatever is done with it', async () => {
+  const recorder = await startRecorder(() => ({ status: 200, headers: { 'x-amz-request-id': '1' } }))
+  onTestFinished(recorder.close)
+  const endpoint = `http://127.0.0.1:${recorder.port}`
+  const keys = { accessKeyId: 'AK', secretAccessKey: 's' }
+  const target = openLoopbackS3({ endpoint, bucket: 'pics', path: 'img', linkType: 'presigned', ...keys })
+  onTestFinished(() => target.close?.())
+  const { signal } = new AbortController()
+  await target.put(objectOf('a.png', Buffer.of(1)), signal)
+  await target.exists?.('a.png', signal)
+  await target.remove?.('a.png', signal)
+  expect(recorder.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(
+    ['PUT', 'HEAD', 'DELETE'].map(method => `${method} /pics/img/a.png`),
+  )
+  expect((await target.sign?.('a.png', 'GET', 60, signal))?.url).toContain('/pics/img/a.png?')
 })
