@@ -251,11 +251,15 @@ describe('the end of an upload in parts', () => {
   const LIMIT = 5 * 1024 * 1024
 
   /** What a put in two parts says when its last request, or its first, gets these answers, and how often it was sent. */
-  async function completeAgainst(answers: Answer[], begin = '<UploadId>u&amp;1</UploadId>') {
+  async function completeAgainst(
+    answers: Answer[],
+    begin = '<UploadId>u&amp;1</UploadId>',
+    part: Answer = { status: 200, headers: { etag: '"a&b"' } },
+  ) {
     const recorder = await startRecorder(({ method, url }) => {
       if (url.endsWith('?uploads=')) return { status: 200, body: begin }
       if (method === 'POST') return answers.shift() ?? { status: 500 }
-      return { status: 200, headers: { etag: '"a&b"' } }
+      return part
     })
     const target = openLoopbackS3({
       endpoint: `http://127.0.0.1:${recorder.port}`,
@@ -284,12 +288,37 @@ describe('the end of an upload in parts', () => {
     expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
   })
 
+  it('is asked for once when the upload is gone, and all may be sent again', async () => {
+    const { put, sent } = await completeAgainst([refusal(404, 'NoSuchUpload', 'x'), done])
+    expect(await failureOf(put)).toMatchObject({ retryable: true })
+    expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
+  })
+
+  it('is not reached when a part was answered by no S3 service', async () => {
+    const { put } = await completeAgainst([], undefined, { status: 200 })
+    expect((await failureOf(put)).message).toContain('the response has no ETag')
+  })
+
   it('is not reached when the beginning was answered by no S3 service', async () => {
     const { put } = await completeAgainst([], '<html>welcome</html>')
     expect((await failureOf(put)).message).toContain(
       'the response has no UploadId, so it is not from an S3 service',
     )
   })
+})
+
+it.each([
+  ['NoSuchKey', true],
+  ['NoSuchBucket', false],
+])('a removal that is refused by %s is done: %s', async (code, isDone) => {
+  const answer = refusal(404, code, 'x')
+  const recorder = await startRecorder(() => ({ ...answer, headers: { 'x-amz-request-id': '1' } }))
+  onTestFinished(() => recorder.close())
+  const options = { bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS }
+  const target = openLoopbackS3({ endpoint: `http://127.0.0.1:${recorder.port}`, ...options })
+  const removal = target.remove?.('a.png', never())
+  if (isDone) await removal
+  else await expect(removal).rejects.toThrow('the bucket "pics" does not exist')
 })
 
 describe('what passes and is tried again', () => {
