@@ -132,7 +132,11 @@ describe('the host key of a server', () => {
     await writeFile(path, `[127.0.0.1]:${port} ${rsa.line}\n`)
     const kept = join(directory, 'kept')
     expect((await meet(port, { kept, others: [] }))?.shown).toContain('ssh-ed25519')
-    expect(await meet(port, { kept, others: [{ path, words: 'the file' }] })).toBeUndefined()
+    const knownHosts = { kept, others: [{ path, words: 'the file' }] }
+    expect(await meet(port, knownHosts)).toBeUndefined()
+    const target = await openForTest({ port, username: 'u', password: 'p' }, () => {}, knownHosts)
+    const put = target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000))
+    expect((await failureOf(put)).message).toContain('rejected the login')
   })
 
   it('is forgotten with the process where the data folder takes no file', async context => {
