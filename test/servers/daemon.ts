@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasProgram } from '../helpers/needs.ts'
 
 const START_MS = 45_000
 const STOP_MS = 3000
@@ -30,8 +31,10 @@ export async function startDaemon(
 ): Promise<Daemon> {
   const env = { PATH: `${process.env['PATH']}:/usr/sbin:/sbin`, LANG: 'C.UTF-8' }
   const isSomebodyElse = account !== undefined && account.uid !== userInfo().uid
-  // The kernel ends it with this process, also when that is killed and gets to do nothing itself.
-  const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...args], {
+  // The kernel of Linux ends it with this process, also when that is killed and gets to do nothing itself.
+  const watched = hasProgram('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', '--', program] : [program]
+  const [first = program, ...before] = watched
+  const child = spawn(first, [...before, ...args], {
     env,
     cwd: '/', // somebody else may not enter the folder of this project
     stdio: ['ignore', 'pipe', 'pipe'],
