@@ -27,6 +27,7 @@ const FOLDER = fileURLToPath(new URL('transcripts/', import.meta.url))
 for (const file of readdirSync(FOLDER)) {
   const path = join(FOLDER, file)
   const [setup = '', ...tests] = readFileSync(path, 'utf8').split(/^# /m)
+  // The lines are those of a POSIX shell, with its quotes, pipes and `ls`. Windows has none, and no package would change that.
   describe.skipIf(process.platform === 'win32')(file.replace(/\.txt$/, ''), () => {
     it.each(tests.map(test => test.split(/\n([\s\S]*)/) as [string, string]))('%s', async (name, body) => {
       const place = { cwd: await makeDirectory(), server: '' }
