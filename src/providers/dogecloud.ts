@@ -88,7 +88,7 @@ function open(options: Options, context: Context): Target {
       throw new Problem(`DogeCloud has no storage space "${options.bucket}" for this access key`, {
         advice: 'Check "bucket".',
       })
-    context.learn?.([Credentials.secretAccessKey, Credentials.sessionToken])
+    context.learn([Credentials.secretAccessKey, Credentials.sessionToken])
     return {
       bucketUrl: bucketUrl(withoutSlash(endpoint.href), found.s3Bucket, 'virtual'),
       credentials: { ...Credentials, expiration: new Date(ExpiredAt * 1000) },

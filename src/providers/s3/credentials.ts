@@ -28,7 +28,7 @@ export function credentialsOfEnvironment(
     try {
       const find = await getChain()
       const found = await find({ callerClientConfig: { region: async () => region } })
-      learn?.([found.secretAccessKey, ...(found.sessionToken ? [found.sessionToken] : [])])
+      learn([found.secretAccessKey, ...(found.sessionToken ? [found.sessionToken] : [])])
       return found
     } catch (error) {
       throw explain(error)
