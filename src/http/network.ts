@@ -2,36 +2,40 @@ import { systemCode } from '../errors.ts'
 import { Problem } from '../problem.ts'
 import { excerpt } from './excerpt.ts'
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'its hostname does not exist',
-  EAI_AGAIN: 'its hostname could not be resolved',
-  ECONNREFUSED: 'it refuses connections',
-  ECONNRESET: 'it closed the connection',
-  ECONNABORTED: 'it closed the connection',
-  EPIPE: 'it closed the connection',
-  ETIMEDOUT: 'it did not respond in time',
-  EHOSTUNREACH: 'there is no route to it',
-  ENETUNREACH: 'there is no route to it',
-}
+/** `name` and `unsent`: nothing was sent. `name`, `certificate` and `tls`: it would fail again. */
+type Kind = 'name' | 'unsent' | 'broken' | 'certificate' | 'tls' | 'http'
 
-/** Explains why a server can't be reached, as the end of a sentence. Undefined for an error without a system code. */
-export function explainNetwork(error: unknown): string | undefined {
-  const code = systemCode(error)
-  return code && (REASONS[code] ?? code)
-}
-
-/** Returns whether a network failure is transient. */
-export function isTransient(code: string | undefined): boolean {
-  return code !== undefined && code !== 'ENOTFOUND' && Object.hasOwn(REASONS, code)
-}
-
-/** 507 and above are statuses of web servers and proxies that are full or can't reach their upstream. */
-const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
-
-/** Returns whether an error status is transient. */
-export function isTransientStatus(status: number): boolean {
-  return PASSING_STATUSES.has(status)
-}
+/** Why a connection can't be opened or breaks, by code. No other table has these reasons. The first row counts. */
+const FAILURES: readonly [codes: RegExp, kind: Kind, why: string, advice?: string][] = [
+  [/^ENOTFOUND$/, 'name', 'its hostname does not exist'],
+  [/^EAI_AGAIN$/, 'unsent', 'its hostname could not be resolved'],
+  [/^ECONNREFUSED$/, 'unsent', 'it refuses connections'],
+  [/^E(?:HOST|NET)UNREACH$/, 'unsent', 'there is no route to it'],
+  [/^(?:ECONNRESET|ECONNABORTED|EPIPE)$/, 'broken', 'it closed the connection'],
+  [/^ETIMEDOUT$/, 'broken', 'it did not respond in time'],
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    'certificate',
+    'its certificate is for another hostname',
+    'Check the hostname.',
+  ],
+  [
+    /CERT|SELF_SIGNED|^UNABLE_TO_/,
+    'certificate',
+    'its certificate is not trusted',
+    'Set "caFile" if it is issued by your own CA.',
+  ],
+  [
+    /^EPROTO$|^ERR_(?:SSL|TLS)/,
+    'tls',
+    'the TLS handshake failed',
+    'Use http instead of https if the server does not use TLS.',
+  ],
+  [/^HPE_HEADER_OVERFLOW$/, 'http', 'its response headers are too long'],
+  [/^HPE_/, 'http', 'its response is not valid HTTP'],
+  [/PREMATURE_CLOSE$/, 'http', 'it closed the connection before the response was complete'],
+  [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'http', 'its response could not be decompressed'],
+]
 
 /** The code of an error, wherever in the chain of causes: the system's, or one of TLS such as `CERT_HAS_EXPIRED`. */
 export function networkCodeOf(error: unknown): string {
@@ -41,38 +45,33 @@ export function networkCodeOf(error: unknown): string {
   return ''
 }
 
+function failureOf(error: unknown) {
+  const find = (code = '') => FAILURES.find(([codes]) => codes.test(code))
+  const [, kind, why, advice] = find(networkCodeOf(error)) ?? find(systemCode(error)) ?? []
+  return { kind, why, advice }
+}
+
+/** Explains why a server can't be reached, as the end of a sentence. Undefined for an error without a known code. */
+export function explainNetwork(error: unknown): string | undefined {
+  return failureOf(error).why ?? systemCode(error)
+}
+
+/** Returns whether an error is a failure of the network that may not last. */
+export function isTransient(error: unknown): boolean {
+  return ['unsent', 'broken'].includes(failureOf(error).kind ?? '')
+}
+
+/** Returns whether a connection failed before anything was sent. */
+export function isUnsent(error: unknown): boolean {
+  return ['name', 'unsent'].includes(failureOf(error).kind ?? '')
+}
+
 /** The error of a server that does not respond in time. */
 export const timeoutError = () =>
   Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
 
 /** What to do about a failed connection, by its code, or by its kind: `certificate` or `tls`. */
 export type ConnectionAdvice = Readonly<Record<string, string>>
-
-/** Failures that have many codes. */
-const KINDS: readonly [codes: RegExp, why: string, kind?: string, advice?: string][] = [
-  [
-    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    'its certificate is for another hostname',
-    'certificate',
-    'Check the hostname.',
-  ],
-  [
-    /CERT|SELF_SIGNED|^UNABLE_TO_/,
-    'its certificate is not trusted',
-    'certificate',
-    'Set "caFile" if it is issued by your own CA.',
-  ],
-  [
-    /^EPROTO$|^ERR_(?:SSL|TLS)/,
-    'the TLS handshake failed',
-    'tls',
-    'Use http instead of https if the server does not use TLS.',
-  ],
-  [/^HPE_HEADER_OVERFLOW$/, 'its response headers are too long'],
-  [/^HPE_/, 'its response is not valid HTTP'],
-  [/PREMATURE_CLOSE$/, 'it closed the connection before the response was complete'],
-  [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'its response could not be decompressed'],
-]
 
 /**
  * The problem of a connection that can't be opened or breaks. This is the only place that explains one.
@@ -81,14 +80,23 @@ const KINDS: readonly [codes: RegExp, why: string, kind?: string, advice?: strin
  */
 export function connectionProblem(error: unknown, what: string, advice: ConnectionAdvice = {}): Problem {
   const code = networkCodeOf(error)
-  const [, why, kind, general] = KINDS.find(([codes]) => codes.test(code)) ?? []
-  const other =
+  const { kind = 'broken', advice: usual } = failureOf(error)
+  const why =
     explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed')
-  return new Problem(`${what}: ${why ? `${why} (${code})` : other}`, {
-    advice: advice[code] ?? (kind && advice[kind]) ?? general,
-    retryable: kind === undefined && code !== 'ENOTFOUND',
+  const shown = ['certificate', 'tls', 'http'].includes(kind) ? ` (${code})` : ''
+  return new Problem(`${what}: ${why}${shown}`, {
+    advice: advice[code] ?? advice[kind] ?? usual,
+    retryable: !['name', 'certificate', 'tls'].includes(kind),
     cause: error,
   })
+}
+
+/** 507 and above are statuses of web servers and proxies that are full or can't reach their upstream. */
+const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
+
+/** Returns whether an error status is transient. */
+export function isTransientStatus(status: number): boolean {
+  return PASSING_STATUSES.has(status)
 }
 
 /** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */

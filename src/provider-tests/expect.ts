@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { inFile } from '../body.ts'
-import { systemCode, UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import { isTransient } from '../http/network.ts'
 import type { Stored, UploadObject } from '../providers/contract.ts'
 import { sha256 } from './objects.ts'
@@ -61,7 +61,7 @@ export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<
 
 /** Returns whether the server retries an upload after this error. */
 export function isRetried(error: unknown): boolean {
-  return error instanceof UploadError ? error.retryable : isTransient(systemCode(error))
+  return error instanceof UploadError ? error.retryable : isTransient(error)
 }
 
 /** Expects that a put does not modify the file of its payload, because other destinations still read it. */

@@ -4,6 +4,7 @@ import { Agent, type Server } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { RawReply } from '../http/exchange.ts'
+import { connectionProblem } from '../http/network.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { membersOf } from '../members.ts'
 
@@ -159,7 +160,7 @@ export async function probeServer(
     return {
       isAlive: false,
       isRefused: systemCode(error) === 'ECONNREFUSED',
-      description: describeSilence(check, signal.aborted ? undefined : codeOf(error)),
+      description: describeSilence(check, error, signal.aborted),
     }
   }
 }
@@ -174,16 +175,11 @@ function reasonIn(reply: string): string | undefined {
   }
 }
 
-/** The code of any error, including errors of TLS and of the HTTP parser. */
-const codeOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
-
-/** @param code undefined if there was no response in time */
-function describeSilence(check: Check, code: string | undefined): string {
-  if (code === 'ECONNREFUSED') return 'no server is running there (ECONNREFUSED)'
-  if (code === 'EPROTO') return 'the program there does not use TLS: use http instead of https (EPROTO)'
-  const reason = code === undefined ? `within ${TIMEOUTS_MS[check] / 1000} s` : `(${code})`
-  return `the program there does not respond to ${check} ${reason}`
+function describeSilence(check: Check, error: unknown, isLate: boolean): string {
+  const what = `the program there does not respond to ${check}`
+  if (isLate) return `${what} within ${TIMEOUTS_MS[check] / 1000} s`
+  if (systemCode(error) === 'ECONNREFUSED') return 'no server is running there (ECONNREFUSED)'
+  return connectionProblem(error, what).message.replace(/\.$/, '')
 }
 
 /** Loads the HTTP client only when it is needed, because most starts find their port free and should respond to heartbeats quickly. */

@@ -1,7 +1,8 @@
-import { systemCode, UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import { orAborted } from '../flow/cancellation.ts'
 import { retry } from '../flow/retry.ts'
 import type { TimeLimit } from '../flow/time-limit.ts'
+import { isUnsent } from '../http/network.ts'
 import type { Payload } from '../payload/index.ts'
 import type { Stored, UploadObject } from '../providers/contract.ts'
 import { explain } from '../providers/shared/explain.ts'
@@ -55,21 +56,10 @@ function putQueued(
   return queue ? queue.run(putNow, signal) : putNow()
 }
 
-/** System errors of connections over which nothing was sent. */
-const NOTHING_SENT = [
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOENT',
-  'EACCES',
-]
-
 /** Whether an object may be at its destination although the transfer has failed. */
 export function mayHaveArrived(error: unknown): boolean {
   if (!(error instanceof UploadError)) return true
-  return error.retryable && !NOTHING_SENT.includes(systemCode(error.cause) ?? '')
+  return error.retryable && !isUnsent(error.cause)
 }
 
 /** Asks a destination whether an object is there after a transfer without a known outcome. */

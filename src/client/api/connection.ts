@@ -240,7 +240,7 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
   return failure('unreachable', advice === undefined ? why : message, {
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
-    ...(isTransient(code) && { transient: RETRY_LATER }),
+    ...(isTransient(error) && { transient: RETRY_LATER }),
   })
 }
 

@@ -3,6 +3,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Client } from 'basic-ftp'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
+import { timeoutError } from '../../http/network.ts'
 import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
 import { responseCode } from '../shared/file-tree.ts'
@@ -43,14 +44,13 @@ export async function connect(
   const { host, secure } = options
   const port = options.port ?? (secure === 'implicit' ? 990 : 21)
   const client = hearOut(new Client(IDLE_MS))
-  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
   try {
     const tls = secure === 'none' ? {} : { ...(await tlsOptions()), host }
     const socket = await dial({ host, port }, signal, secure === 'implicit' ? secure : undefined)
     // A hostname may have the IP addresses of several machines. A proxy gets the hostname.
     const machine = isProxied({ host, port }) ? host : (socket.remoteAddress ?? host)
     client.prepareTransfer = prepareTransfer((port, signal) => dial({ host: machine, port }, signal))
-    const limit = beginTimeLimit(LOGIN_MS, signal, () => late)
+    const limit = beginTimeLimit(LOGIN_MS, signal, timeoutError)
     try {
       await orAborted(greet(client, socket, tls), limit.signal)
       await orAborted(logIn(client, options, tls), limit.signal)

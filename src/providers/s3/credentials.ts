@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { messageOf, systemCode } from '../../errors.ts'
+import { messageOf } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { excerpt } from '../../http/excerpt.ts'
@@ -92,4 +92,4 @@ function explain(error: unknown): Problem {
 }
 
 const problemOf = (error: unknown) =>
-  new Problem(excerpt(messageOf(error)), { retryable: isTransient(systemCode(error)) })
+  new Problem(excerpt(messageOf(error)), { retryable: isTransient(error) })

@@ -1,6 +1,7 @@
 import type { Client, ConnectConfig, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { onAbort } from '../../flow/cancellation.ts'
 import { excerpt } from '../../http/excerpt.ts'
+import { timeoutError } from '../../http/network.ts'
 import { importOptional } from '../../packages/optional.ts'
 import { Problem } from '../../problem.ts'
 import type { Context } from '../contract.ts'
@@ -56,8 +57,7 @@ export async function connect(
     'close',
     onAbort(signal, () => socket.destroy()),
   )
-  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const timer = setTimeout(() => socket.destroy(late), LOGIN_MS)
+  const timer = setTimeout(() => socket.destroy(timeoutError()), LOGIN_MS)
   const broken = waitForEnd(client)
   try {
     const config: ConnectConfig = {

@@ -1,4 +1,4 @@
-import { describeThrown, isStorageFull, systemCode, UploadError } from '../../errors.ts'
+import { describeThrown, isStorageFull, UploadError } from '../../errors.ts'
 import { explainNetwork, isTransient } from '../../http/network.ts'
 import type { Mask } from '../../mask.ts'
 import { Problem, toSentence } from '../../problem.ts'
@@ -30,7 +30,7 @@ function problemOf(thrown: unknown): Problem {
   if (isStorageFull(thrown))
     return new Problem('no space left', { code: 'insufficient_storage', cause: thrown })
   const why = explainNetwork(thrown) ?? describeThrown(thrown)
-  return new Problem(why.trimEnd(), { retryable: isTransient(systemCode(thrown)), cause: thrown })
+  return new Problem(why.trimEnd(), { retryable: isTransient(thrown), cause: thrown })
 }
 
 function adviceFor({ code, retryable }: Problem, id: string): string {
