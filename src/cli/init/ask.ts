@@ -1,24 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import * as prompts from '@clack/prompts'
+import { coerce } from '../../config/override.ts'
 import { configSchema } from '../../config/schema.ts'
-import { memberOf } from '../../options.ts'
+import { collectMarked, unwrap } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import type { InitChoice, Provider, UnknownHost } from '../../providers/contract.ts'
 import { loadProviders } from '../../providers/registry.ts'
 import { idOf } from '../../uploader/destinations.ts'
 import { networkAddresses } from '../serve/banner.ts'
-import {
-  answerOf,
-  askValue,
-  Cancelled,
-  type Choice,
-  choose,
-  isSecret,
-  maxItems,
-  output,
-  showValue,
-  unlessCancelled,
-} from './questions.ts'
 
 type Options = Record<string, unknown>
 
@@ -28,16 +17,11 @@ export interface Answers {
   /** Name of the destination. */
   readonly name: string
   /** Options of the destination. */
-  readonly options: Readonly<Options>
+  readonly options: Options
   /** Settings outside of the destination. */
   readonly settings: {
     readonly plugins?: readonly string[]
-    readonly server?: {
-      readonly host?: string | undefined
-      readonly port?: number | undefined
-      readonly publicUrl?: string | undefined
-      readonly key?: string | undefined
-    }
+    readonly server?: { host?: string; port?: number; publicUrl?: string; key?: string }
     readonly auth?: { readonly loopbackExempt: boolean }
     readonly keyTemplate?: string | undefined
   }
@@ -47,14 +31,33 @@ export interface Answers {
 export interface Preset extends Answers {
   /** Whether `--provider` was given, so that the question is skipped. */
   readonly isChosen: boolean
-  /** Suggested values of options, by provider type. */
-  readonly suggested: Readonly<Record<string, Readonly<Options>>>
+  /** The folder that is suggested for the files of `local`. */
+  readonly directory: string
 }
 
-/** An entry of the menu, with its provider. */
-interface ProviderChoice extends InitChoice {
-  readonly provider: Provider
+interface Choice {
+  readonly value: string
+  readonly label: string
+  readonly hint?: string
 }
+
+/** Questions go to standard error, because standard output is for results. */
+const output = process.stderr
+/** Maximum number of visible lines in a list. */
+const maxItems = 12
+
+/** Waits for an answer. @throws Error if the user cancels with Ctrl-C or Esc */
+async function answerOf<T>(question: Promise<T>): Promise<Exclude<T, symbol>> {
+  const answer = await question
+  if (prompts.isCancel(answer)) throw new Error(CANCELLED)
+  return answer as Exclude<T, symbol> // which it is: no other symbol exists
+}
+
+const CANCELLED = 'Nothing was saved.'
+
+/** Asks for one of several. Enter takes the first. */
+const choose = (message: string, options: readonly Choice[]): Promise<string> =>
+  answerOf(prompts.select({ message, options: [...options], maxItems, output }))
 
 /**
  * Asks all questions.
@@ -62,81 +65,66 @@ interface ProviderChoice extends InitChoice {
  * @param file the configuration file to create or change
  * @param added providers of plugins
  * @param ids destinations of the configuration to which one is added. Its other settings are not asked for
- * @returns undefined if the user cancels
+ * @throws Error if the user cancels
  */
-export function ask(
+export async function ask(
   given: Preset,
   file: string,
   added: readonly Provider[],
   ids: readonly string[] | undefined,
-): Promise<Answers | undefined> {
-  return unlessCancelled(async () => {
-    prompts.intro(`${ids ? 'New destination in' : 'New configuration:'} ${file}`, { output })
-    const { provider, asks, where, ...choice } = await chooseProvider(
-      given.isChosen ? [given.provider] : [...added, ...(await loadProviders())],
-    )
-    const name = await askName(provider.type, given.name, ids ?? [])
-    const options: Options = { ...given.options }
-    if (where) prompts.log.info(`Credentials: ${where}`, { output })
-    for (const entry of asks) {
-      const option = entry.replace('?', '')
-      const suggested = given.suggested[provider.type]?.[option]
-      options[option] ??= await askValue(option, schemaOf(provider, option), option !== entry, suggested)
-    }
-    Object.assign(options, { ...choice.options, ...given.options })
-    await review(provider, options, [{ value: '', label: 'Continue' }])
-    return { provider, name, options, settings: ids ? {} : await askSettings(given.settings) }
-  })
+): Promise<Answers> {
+  prompts.intro(`${ids ? 'New destination in' : 'New configuration:'} ${file}`, { output })
+  const { provider, asks, where, ...choice } = await chooseProvider(
+    given.isChosen ? [given.provider] : [...added, ...(await loadProviders())],
+  )
+  const { type } = provider
+  let { name } = given
+  while (ids?.includes(idOf({ type, name }))) {
+    const about = `Name of the new destination. ${idOf({ type, name })} exists already.`
+    name = String(await askValue('name', z.string().describe(about), false))
+  }
+  const options: Options = { ...given.options }
+  if (where) prompts.log.info(`Credentials: ${where}`, { output })
+  for (const entry of asks) {
+    const option = entry.replace('?', '')
+    const suggested = type === 'local' && option === 'directory' ? given.directory : undefined
+    options[option] ??= await askValue(option, schemaOf(provider, option), option !== entry, suggested)
+  }
+  Object.assign(options, { ...choice.options, ...given.options })
+  await review(provider, options, [{ value: '', label: 'Continue' }])
+  return { provider, name, options, settings: ids ? {} : await askSettings(given.settings) }
 }
 
-async function chooseProvider(providers: readonly Provider[]): Promise<ProviderChoice> {
-  const choices = providers.flatMap(provider =>
-    (provider.about?.choices ?? [defaultChoice(provider)]).map(choice => ({ ...choice, provider })),
-  )
-  const [first, second] = choices
+async function chooseProvider(
+  providers: readonly Provider[],
+): Promise<InitChoice & { readonly provider: Provider }> {
+  const choices = providers.flatMap(provider => {
+    const { type, config, about } = provider
+    const required = Object.keys(config.shape).filter(name => config.shape[name]?.safeParse(undefined).error)
+    return (about?.choices ?? [{ label: type, asks: required }]).map(choice => ({ ...choice, provider }))
+  })
+  const [first] = choices
   if (!first) throw new Error('there is no provider to choose')
-  if (!second) return first
+  if (choices.length === 1) return first
+  const find = (label: string) => choices.find(choice => choice.label === label) ?? first
   const label = await answerOf(
     prompts.autocomplete({
       message: 'Where should files be stored?',
       placeholder: 'type to search',
-      options: choices.map(choice => ({ value: choice.label, label: choice.label, hint: choice.hint ?? '' })),
-      filter: (text, { value }) => isMatch(text, choices.find(choice => choice.label === value) ?? first),
+      options: choices.map(({ label, hint = '' }) => ({ value: label, label, hint })),
+      filter(text, { value }) {
+        const { label, hint = '', provider } = find(value)
+        return `${label} ${hint} ${provider.type}`.toLowerCase().includes(text.trim().toLowerCase())
+      },
       maxItems,
       output,
     }),
   )
-  return choices.find(choice => choice.label === label) ?? first
-}
-
-/** The menu entry of a plugin's provider that defines none: it asks for the required options. */
-function defaultChoice({ type, config }: Provider): InitChoice {
-  const required = Object.entries(config.shape).filter(([, option]) => !option.safeParse(undefined).success)
-  return { label: type, asks: required.map(([name]) => name) }
-}
-
-function isMatch(text: string, { label, hint = '', provider }: ProviderChoice): boolean {
-  return `${label} ${hint} ${provider.type}`.toLowerCase().includes(text.trim().toLowerCase())
-}
-
-/** Asks for a name that no destination of this type has, unless the given one is free. */
-async function askName(type: string, given: string, ids: readonly string[]): Promise<string> {
-  const isTaken = (name: string) => ids.includes(idOf({ type, name }))
-  if (!isTaken(given)) return given
-  const exists = (name: string) => `${idOf({ type, name })} exists already.`
-  const schema = z
-    .string()
-    .refine(name => !isTaken(name), { error: ({ input }) => exists(String(input)) })
-    .describe(`Name of the new destination. ${exists(given)}`)
-  return String(await askValue('name', schema, false))
+  return find(label)
 }
 
 /** @param option one of the provider's */
-function schemaOf(provider: Provider, option: string): z.ZodType {
-  const schema = memberOf(provider.config, option)
-  if (!schema) throw new Error(`${provider.type} has no option "${option}"`)
-  return schema
-}
+const schemaOf = ({ config }: Provider, option: string) => config.shape[option] as z.ZodType
 
 /**
  * Shows the options of a destination, and asks for those that the user selects, until the user chooses an end. The ends are
@@ -169,28 +157,27 @@ function problemOf(provider: Provider, options: Options): string | undefined {
   return parsed.error.issues.map(issue => `${issue.path.join('.')}: ${issue.message}`).join('; ')
 }
 
-/** How to go on after a failed test: the answers, and whether to test them. Undefined: quit. */
-export type Next = { readonly answers: Answers; readonly isTested: boolean } | undefined
-
-/** Asks what to do after a failed test, so that one wrong answer does not discard the others. */
-export function askAgain(answers: Answers): Promise<Next> {
-  return unlessCancelled(async () => {
-    const options = { ...answers.options }
-    const end = await review(answers.provider, options, [
-      { value: '', label: 'Try again' },
-      { value: '-save', label: 'Save it anyway', hint: 'test it later with upload-server check' },
-      { value: '-quit', label: 'Quit', hint: 'nothing is saved' },
-    ])
-    if (end === '-quit') throw new Cancelled()
-    return { answers: { ...answers, options }, isTested: end === '' }
-  })
+/**
+ * Asks what to do after a failed test, so that one wrong answer does not discard the others. Corrects the options.
+ *
+ * @returns whether to test them
+ * @throws Error if the user quits
+ */
+export async function askAgain({ provider, options }: Answers): Promise<boolean> {
+  const end = await review(provider, options, [
+    { value: '-test', label: 'Try again' },
+    { value: '-save', label: 'Save it anyway', hint: 'test it later with upload-server check' },
+    { value: '-quit', label: 'Quit', hint: 'nothing is saved' },
+  ])
+  if (end === '-quit') throw new Error(CANCELLED)
+  return end === '-test'
 }
 
 /** Asks whether to trust the host key of an unknown SFTP server. */
 export async function askTrust({ shown }: UnknownHost): Promise<boolean> {
   prompts.log.info(`${shown}.`, { output })
   const message = 'Trust this host key? Compare it with the output of "ssh-keygen -lf" on that server.'
-  return (await unlessCancelled(() => answerOf(prompts.confirm({ message, output })))) ?? false
+  return answerOf(prompts.confirm({ message, output }))
 }
 
 const { server: serverSchema, keyTemplate: templateSchema } = configSchema.shape
@@ -218,30 +205,75 @@ const TEMPLATES: readonly Choice[] = [
 ]
 
 /** Asks for settings of the server: its clients, where it listens, its public URL, and how files are named. */
-async function askSettings({ server }: Answers['settings']): Promise<Answers['settings']> {
-  const clients = server?.key === undefined ? await choose('Who uploads to this server?', CLIENTS) : 'network'
-  const isOpen = clients === 'network'
-  const key = clients === 'here' ? undefined : (server?.key ?? randomBytes(24).toString('base64url'))
-  // The schemas check the types of what is asked.
-  const host = isOpen ? ((await askValue('host', SERVER.host, true, '0.0.0.0')) as string) : undefined
-  const port = (await askValue('port', SERVER.port, true)) as number | undefined
-  const guess = isOpen ? guessPublicUrl(port ?? serverSchema.parse({}).port) : undefined
-  const publicUrl =
-    key === undefined
-      ? undefined
-      : ((await askValue('publicUrl', SERVER.publicUrl, true, guess)) as string | undefined)
+async function askSettings({ server: given, plugins }: Answers['settings']): Promise<Answers['settings']> {
+  const clients = given?.key === undefined ? await choose('Who uploads to this server?', CLIENTS) : 'network'
+  const server: Options = {}
+  if (clients === 'network') server['host'] = await askValue('host', SERVER.host, true, '0.0.0.0')
+  server['port'] = await askValue('port', SERVER.port, true)
+  if (clients !== 'here') {
+    const [address] = clients === 'network' ? networkAddresses() : []
+    const guess = address && `http://${address}:${server['port'] ?? serverSchema.parse({}).port}`
+    server['publicUrl'] = await askValue('publicUrl', SERVER.publicUrl, true, guess)
+    server['key'] = given?.key ?? randomBytes(24).toString('base64url')
+  }
   const template = await choose('keyTemplate: How should stored files be named?', TEMPLATES)
   const own = template === '-own' ? await askValue('keyTemplate', templateSchema, true) : template
-  const given = Object.entries({ host, port, publicUrl, key }).filter(([, value]) => value !== undefined)
+  const isSet = Object.values(server).some(value => value !== undefined)
+  // The schemas have checked the types.
   return {
-    ...(given.length > 0 && { server: Object.fromEntries(given) }),
+    ...(plugins && { plugins }),
+    ...(isSet && { server }),
     ...(clients === 'proxy' && { auth: { loopbackExempt: false } }),
-    keyTemplate: (own || undefined) as string | undefined,
-  }
+    keyTemplate: own || undefined,
+  } as Answers['settings']
 }
 
-/** A URL with the first IPv4 address of this machine in the network. */
-function guessPublicUrl(port: number): string | undefined {
-  const [address] = networkAddresses()
-  return address && `http://${address}:${port}`
+const isSecret = (schema: z.ZodType) => collectMarked(schema, 'x', 'secret').length > 0
+
+const showValue = (value: unknown) =>
+  typeof value === 'object' ? JSON.stringify(value) : String(value ?? '')
+
+/**
+ * Asks for the value of an option or a setting. Enter takes the current value, otherwise the default, which is not saved.
+ *
+ * @param current also what is suggested
+ * @returns undefined for an optional value that is omitted, or that a space removes
+ */
+async function askValue(
+  name: string,
+  schema: z.ZodType,
+  isOptional: boolean,
+  current?: unknown,
+): Promise<unknown> {
+  const inner = unwrap(schema)
+  const message = `${name}: ${schema.description ?? ''}`
+  if (inner instanceof z.ZodBoolean)
+    return answerOf(prompts.confirm({ message, initialValue: current !== true, output }))
+  if (inner instanceof z.ZodEnum)
+    return choose(
+      message,
+      inner.options.map(String).map(value => ({ value, label: value })),
+    )
+  const standard = schema.safeParse(undefined).data
+  const mayBeEmpty = isOptional || standard !== undefined
+  const isPath = collectMarked(schema, 'x', 'path').length > 0
+  // Without the spaces of pasted text, and the quotes that a terminal adds to a dropped path.
+  const bareOf = (text = '') => (isPath ? text.trim().replace(/^(["'])(.*)\1$/s, '$2') : text.trim())
+  const validate = (typed: string | undefined) => {
+    if (!typed && current !== undefined) return undefined
+    const bare = bareOf(typed)
+    if (bare === '') return mayBeEmpty ? undefined : 'A value is required.'
+    return schema.safeParse(coerce(bare, schema)).error?.issues[0]?.message
+  }
+  const shown = showValue(current ?? standard)
+  const removal = current !== undefined && mayBeEmpty ? ' A space removes the value.' : ''
+  const question = { message: message + removal, validate, output }
+  const typed = await answerOf(
+    isSecret(schema)
+      ? prompts.password(question)
+      : prompts.text({ ...question, placeholder: shown || (isOptional ? 'optional' : '') }),
+  )
+  if (!typed) return current
+  const bare = bareOf(typed)
+  return bare === '' ? undefined : coerce(bare, schema)
 }

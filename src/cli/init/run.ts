@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { ConfigError, loadConfig } from '../../config/load.ts'
 import { coerce } from '../../config/override.ts'
@@ -5,6 +6,8 @@ import { resolveLocalPath, userConfigFile, userDataDirectory } from '../../confi
 import { isFile, loadPlugins } from '../../config/plugins.ts'
 import { suggest } from '../../config/suggest.ts'
 import { mapPaths, memberOf } from '../../options.ts'
+import { editorsFor } from '../../page/editors.ts'
+import { en } from '../../page/words-en.ts'
 import type { Provider } from '../../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../providers/registry.ts'
 import { type Destination, idOf } from '../../uploader/destinations.ts'
@@ -13,8 +16,7 @@ import type { Call, OptionsOf } from '../define.ts'
 import { startProgress } from '../progress.ts'
 import { quote, type Terminal } from '../terminal.ts'
 import type { Answers, Preset } from './ask.ts'
-import { addDestination, type ConfigFile, openConfigFile, saveConfig } from './config-file.ts'
-import { describeEditors } from './editors.ts'
+import { addDestination, nameDraft, readExisting, saveDraft, writeDraft } from './config-file.ts'
 import type { flags } from './index.ts'
 
 type Options = OptionsOf<typeof flags>
@@ -29,49 +31,52 @@ const HOST_KEY_TIMEOUT_MS = 20_000
  */
 export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const { env, cwd } = terminal
-  const named = options.config ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
-  if (!options.yes && !terminal.canAsk) {
+  if (!options.yes && !terminal.canAsk)
     throw new Error(
       'init asks questions, which needs a terminal. In a script, run: upload-server init --yes --provider local --set directory=/srv/pictures --set serve=true',
     )
-  }
-  const file = await openConfigFile(
-    named === undefined ? userConfigFile(terminal) : resolve(cwd, named),
-    options.add === true,
-  )
-  const { existing } = file
-  const plugins = (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
-  const { providers } = await loadPlugins(existing?.plugins ?? plugins, dirname(file.named), (_, message) => {
-    throw new Error(`${existing ? 'plugins' : '--plugin'}: ${message}`)
-  })
-  const added = [...providers.values()]
-  const given = await readPreset(options, plugins, added, terminal)
-  const id = idOf({ type: given.provider.type, name: given.name })
-  if (options.yes && existing?.ids.includes(id))
-    throw new Error(`${id} is already in ${file.named}. Choose another name with --name.`)
-  let answers = options.yes
-    ? given
-    : await (await import('./ask.ts')).ask(given, file.named, added, existing?.ids)
-  let isTested = options.check
-  while (answers !== undefined) {
-    const id = idOf({ type: answers.provider.type, name: answers.name })
-    const problem = await saveConfig(file, toText(answers, file, cwd), draft =>
-      findProblem(draft, isTested ? id : undefined, options, terminal),
-    )
-    if (problem === undefined) {
-      terminal.print(file.named)
-      terminal.note(describeNextSteps(file, id, answers, options, terminal))
-      return 0
+  const named = options.config ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
+  const file = named === undefined ? userConfigFile(terminal) : resolve(cwd, named)
+  const existing = options.add ? readExisting(file) : undefined
+  const draft = nameDraft(file, !existing)
+  try {
+    await writeDraft(draft, file)
+    const plugins = (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
+    const { providers } = await loadPlugins(existing?.plugins ?? plugins, dirname(file), (_, message) => {
+      throw new Error(`${existing ? 'plugins' : '--plugin'}: ${message}`)
+    })
+    const added = [...providers.values()]
+    const given = await readPreset(options, plugins, added, terminal)
+    const questions = options.yes ? undefined : await import('./ask.ts')
+    const answers = questions ? await questions.ask(given, file, added, existing?.ids) : given
+    const { type } = answers.provider
+    const id = idOf({ type, name: answers.name })
+    if (existing?.ids.includes(id))
+      throw new Error(`${id} is already in ${file}. Choose another name with --name.`)
+    for (let isTested = options.check; ; ) {
+      const { config } = answers.provider
+      const own = escapeVariables(mapPaths(config, answers.options, path => resolveLocalPath(path, cwd)))
+      const text = existing
+        ? addDestination(existing, type, answers.name, own)
+        : toText(escapeVariables(answers.settings), id, { [type]: { [answers.name]: own } })
+      await writeDraft(draft, file, text)
+      const problem = await findProblem(draft, isTested ? id : undefined, questions?.askTrust, terminal)
+      if (problem === undefined) break
+      if (!questions) throw new Error(`${problem} --no-check saves the configuration without testing it.`)
+      terminal.note(problem)
+      isTested = await questions.askAgain(answers)
     }
-    if (options.yes) throw new Error(`${problem} --no-check saves the configuration without testing it.`)
-    terminal.note(problem)
-    const next = await (await import('./ask.ts')).askAgain(answers)
-    answers = next?.answers
-    isTested = next?.isTested ?? false
+    await saveDraft(draft, file, !existing)
+    terminal.print(file)
+    terminal.note(describeNextSteps(file, existing && id, answers, options, terminal))
+    return 0
+  } finally {
+    await rm(draft, { force: true })
   }
-  terminal.note('Nothing was saved.')
-  return 1
 }
+
+const toText = (settings: unknown, id: string, providers: object) =>
+  `${JSON.stringify({ ...(settings as object), default: id, providers }, undefined, 2)}\n`
 
 async function readPreset(
   { provider: wanted, name, set = [], key, yes }: Options,
@@ -93,55 +98,35 @@ async function readPreset(
     }
     options[option] = coerce(text, schema)
   }
-  const settings = { ...(plugins.length > 0 && { plugins }), ...(key !== undefined && { server: { key } }) }
   const directory = join(userDataDirectory(terminal), 'files')
   if (yes && type === 'local') {
     options['directory'] ??= directory
     if (options['urlPrefix'] === undefined) options['serve'] ??= true
   }
-  return {
-    provider,
-    isChosen: wanted !== undefined,
-    name,
-    options,
-    settings,
-    suggested: { local: { directory } },
-  }
+  const settings = { ...(plugins.length > 0 && { plugins }), ...(key !== undefined && { server: { key } }) }
+  return { provider, isChosen: wanted !== undefined, name, options, settings, directory }
 }
 
-/** The text of the configuration with the destination. */
-function toText(
-  { provider, name, options, settings }: Answers,
-  { existing }: ConfigFile,
-  cwd: string,
-): string {
-  const { type } = provider
-  const absolute = escapeVariables(mapPaths(provider.config, options, path => resolveLocalPath(path, cwd)))
-  if (existing) return addDestination(existing, type, name, absolute)
-  const others = escapeVariables(settings) as object // as it was before
-  const whole = { ...others, default: idOf({ type, name }), providers: { [type]: { [name]: absolute } } }
-  return `${JSON.stringify(whole, undefined, 2)}\n`
-}
-
-/** Escapes `${` in values, unless the whole value is a variable such as `${NAME}`. */
-function escapeVariables(value: unknown): unknown {
-  if (typeof value === 'string') {
-    return /^\$\{(\w+|file:[^}]+)\}$/.test(value) ? value : value.replaceAll('${', () => '$${')
-  }
-  if (Array.isArray(value)) return value.map(escapeVariables)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escapeVariables(item)]))
-}
+/** Escapes `${` in the texts of a value, unless the whole text is a variable such as `${NAME}`. */
+const escapeVariables = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (_, item: unknown) =>
+      typeof item === 'string' && !/^\$\{(\w+|file:[^}]+)\}$/.test(item)
+        ? item.replaceAll('${', () => '$${')
+        : item,
+    ),
+  )
 
 /**
  * Why a configuration must not be saved: it is not valid, or its destination failed the test.
  *
  * @param id destination to test. Undefined: none
+ * @param askTrust asks about the key of an unknown host. Undefined: it is trusted
  */
 async function findProblem(
   draft: string,
   id: string | undefined,
-  { yes }: Options,
+  askTrust: typeof import('./ask.ts').askTrust | undefined,
   terminal: Terminal,
 ): Promise<string | undefined> {
   const progress = startProgress('Uploading a test image and downloading it again', terminal)
@@ -149,20 +134,17 @@ async function findProblem(
     progress.stop()
     terminal.note(line)
   }
-  /** Asks about an unknown host key. An unreachable server is left to the test that follows. */
-  const askForTrust = async ({ target }: Destination) => {
+  /** An unreachable server is left to the test that follows. */
+  const prepare = async ({ target }: Destination) => {
     const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
     if (unknownHost === undefined) return
     progress.stop()
-    if (!(await (await import('./ask.ts')).askTrust(unknownHost)))
-      throw new Error('The host key is not trusted. Nothing was sent.')
+    if (!(await askTrust?.(unknownHost))) throw new Error('The host key is not trusted. Nothing was sent.')
     await unknownHost.trust()
   }
   try {
     if (id === undefined) await loadConfig({ ...terminal, file: draft })
-    else if (
-      (await check(id, { config: draft }, { ...terminal, print }, yes ? undefined : askForTrust)) !== 0
-    )
+    else if (await check(id, { config: draft }, { ...terminal, print }, askTrust && prepare))
       return 'The configuration was not saved.'
     return undefined
   } catch (error) {
@@ -173,19 +155,39 @@ async function findProblem(
   }
 }
 
+/**
+ * The commands that come next, the settings of editors, and what limits the links.
+ *
+ * @param id the destination that was added to a configuration. Undefined: it is a new one
+ */
 function describeNextSteps(
-  { named, existing }: ConfigFile,
-  id: string,
-  { settings, options }: Answers,
+  file: string,
+  id: string | undefined,
+  { settings: { server = {}, auth }, options }: Answers,
   { config }: Options,
   { platform }: Terminal,
 ): string {
   const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
-  if (existing)
+  if (id !== undefined)
     return `Destination added. A running server reloads its configuration. Next:
 
   upload-server upload${flag} --destination ${quote(id, platform)} FILE`
-  const { key, publicUrl } = settings.server ?? {}
+  const { port = 36677, publicUrl, key } = server
+  const editors = editorsFor(
+    {
+      base: `http://127.0.0.1:${port}`,
+      key: auth?.loopbackExempt === false ? 'KEY' : undefined,
+      // An editor has another working directory.
+      command: `upload-server upload${flag && ` --config ${quote(file, platform)}`}`,
+    },
+    en,
+  )
+  const rows = editors.flatMap(({ name, text, code }) => [
+    [name, text.replace(/\*\*|`/g, '')],
+    ...code.split('\n').map(line => ['', line]),
+  ])
+  if (publicUrl !== undefined)
+    rows.push(['Remote', `${publicUrl.replace(/\/$/, '')}/upload${key === undefined ? '' : '?key=KEY'}`])
   const isLocal = options['serve'] === true && options['urlPrefix'] === undefined && publicUrl === undefined
   return [
     `Configuration saved, readable only by you (mode 0600). Next:
@@ -194,8 +196,8 @@ function describeNextSteps(
   upload-server upload${flag} FILE  uploads a file without the server
 
 Editor settings:
-${describeEditors(settings, flag && ` --config ${quote(named, platform)}`, platform)}`, // An editor has another working directory.
-    ...(key === undefined ? [] : [`KEY is the upload key for remote clients. See server.key in ${named}`]),
+${rows.map(([name = '', text]) => `  ${name.padEnd(9)}  ${text}`).join('\n')}`,
+    ...(key === undefined ? [] : [`KEY is the upload key for remote clients. See server.key in ${file}`]),
     ...(isLocal
       ? [
           'Links begin with http://127.0.0.1 and only work on this machine. For links that others can open, set server.publicUrl, or choose another destination.',

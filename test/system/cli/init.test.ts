@@ -42,7 +42,7 @@ describe('init', () => {
     })
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: `Could not write ${join(disk, 'x.json')}: the disk is full.\n`,
+      stderr: `Could not write ${join(disk, 'x.json')}: the disk is full. Choose another file with --config.\n`,
     })
     expect(await readdir(disk)).toEqual(['filler'])
   })
