@@ -80,8 +80,6 @@ export interface Command<F extends Flags = Flags> {
   readonly commands?: readonly Command[]
   /** Whether the name may be omitted. */
   readonly isDefault?: true
-  /** Whether neither help nor completion shows it. */
-  readonly isHidden?: true
   /** Loads what the command does. Undefined if it only has commands below it. */
   load?(): Promise<{ run: Run<F> }>
 }

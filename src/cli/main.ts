@@ -1,30 +1,12 @@
 import { isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { PACKAGE_FOLDER, readVersion } from '../package.ts'
+import { PACKAGE_FOLDER } from '../package.ts'
 import { CommanderError } from '../packages/commander.ts'
 import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
-import { COMMANDS } from './commands.ts'
 import { type Call, UsageError } from './define.ts'
 import { createProgram, usageCodeOf } from './program.ts'
 import { untilInterrupted } from './signals.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
-
-const PROGRAM = {
-  name: 'upload-server',
-  about:
-    'Accepts files over HTTP like PicGo and PicList, stores them at any destination, and returns their links.',
-  version: readVersion(),
-  notes: `
-Get started:
-  upload-server init                         create a configuration
-  upload-server                              start the server
-  upload-server upload image.png             upload a file without a server
-
-"upload-server" without a command starts the server and accepts the options of "serve" (upload-server serve --help), such as:
-  upload-server --config blog.json --host 0.0.0.0 --port 8080
-
-Exit codes: 0 success, 1 failure. Errors are printed on standard error.`,
-}
 
 /** Runs the command line of this process and sets the exit code. */
 export async function main(words: readonly string[]): Promise<void> {
@@ -42,12 +24,11 @@ export async function main(words: readonly string[]): Promise<void> {
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
   let call: Call | undefined
   try {
-    const [first, ...rest] = words
-    if (first === 'complete') {
+    if (words[0] === 'complete') {
       const { complete } = await import('./completion/complete.ts')
-      return await complete(COMMANDS, rest[0] === '--' ? rest.slice(1) : rest, terminal)
+      return await complete(words.slice(words[1] === '--' ? 2 : 1), terminal)
     }
-    createProgram(PROGRAM, COMMANDS, terminal, read => {
+    createProgram(terminal, read => {
       call = read
     }).parse(words, { from: 'user' })
     const loaded = await call?.command.load?.()
@@ -61,14 +42,15 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
 
 function describe(error: unknown, { env }: Terminal): string {
   if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return describeMissing(error.message)
-  if ('code' in error && (error.code === 'EMFILE' || error.code === 'ENFILE'))
-    return `${error.message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
+  const { message, name, stack = message, cause, code } = error as Error & { code?: unknown }
+  if (code === 'ERR_MODULE_NOT_FOUND') return describeMissing(message)
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return `${message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
   // The message is also for remote clients, so it has no path. The cause has it.
-  if ('code' in error && error.code === 'database_unavailable' && error.cause instanceof Error)
-    return `${error.message}\n${error.cause.message.split('\n')[0]}`
-  const expected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(error.name) || 'syscall' in error
-  return expected || env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
+  if (code === 'database_unavailable' && cause instanceof Error)
+    return `${message}\n${cause.message.split('\n')[0]}`
+  const isExpected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(name) || 'syscall' in error
+  return isExpected || env['DEBUG'] === undefined ? message : stack
 }
 
 /** @param message of Node: "Cannot find package 'express' imported from …" */

@@ -1,15 +1,20 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import type { Mask } from '../mask.ts'
 import { openUploader } from '../server/open-uploader.ts'
 import { findBase } from '../server/running-server.ts'
 import type { DatabaseUse } from '../store/database.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
+/** Loads the configuration of a command. Its secrets are masked from then on. */
+export async function openConfig({ config: file }: CommonOptions, terminal: Terminal): Promise<LoadedConfig> {
+  const config = await loadConfig({ ...terminal, file })
+  terminal.learn(config.secrets)
+  return config
+}
+
 /** The configuration and the uploader of a command. */
 export interface Opened {
   readonly config: LoadedConfig
-  readonly mask: Mask
   readonly uploader: Uploader
 }
 
@@ -25,20 +30,16 @@ export async function openForCommand(
   terminal: Terminal,
   { warn, use }: { warn?: (message: string) => void; use?: DatabaseUse } = {},
 ): Promise<Opened> {
-  const config = await loadConfig({ ...terminal, file: options.config })
-  const { mask } = terminal
-  terminal.learn(config.secrets)
-  const logger = { warn() {} }
+  const config = await openConfig(options, terminal)
+  const { env, mask } = terminal
   let isOpen = false
   const printWarning = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
   const uploader = await openUploader(config, {
-    mask,
-    env: terminal.env,
-    logger,
+    ...{ mask, env, use },
+    logger: { warn() {} },
     warn: warn ?? printWarning,
-    use,
     baseOf: destination => findBase(config, destination),
   })
   isOpen = true
-  return { config, mask, uploader }
+  return { config, uploader }
 }

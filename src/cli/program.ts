@@ -1,5 +1,7 @@
 import { suggest } from '../config/suggest.ts'
+import { readVersion } from '../package.ts'
 import { Argument, Command, InvalidArgumentError, Option } from '../packages/commander.ts'
+import { COMMANDS } from './commands.ts'
 import {
   type Call,
   type Command as Described,
@@ -16,43 +18,52 @@ import { quote, type Terminal } from './terminal.ts'
 /** Column of the remarks on examples, and longest line. */
 const [REMARK_COLUMN, WIDTH] = [43, 120]
 
-/** Receives the command line. */
-type OnCall = (call: Call) => void
+const NAME = 'upload-server'
 
-/** The program without its commands. */
-export interface ProgramText {
-  readonly name: string
-  readonly about: string
-  readonly version: string
-  readonly notes: string
-}
+const NOTES = `
+Get started:
+  upload-server init                         create a configuration
+  upload-server                              start the server
+  upload-server upload image.png             upload a file without a server
 
-/** Makes a parser of descriptions. Parsing calls `onCall`, or throws a CommanderError after it has printed the error or the help. */
-export function createProgram(
-  { name, about, version, notes }: ProgramText,
-  commands: readonly Described[],
-  terminal: Terminal,
-  onCall: OnCall,
-): Command {
-  const program = new Command(name)
-    .description(about)
-    .version(version)
+"upload-server" without a command starts the server and accepts the options of "serve" (upload-server serve --help), such as:
+  upload-server --config blog.json --host 0.0.0.0 --port 8080
+
+Exit codes: 0 success, 1 failure. Errors are printed on standard error.`
+
+/**
+ * Makes the parser of all commands from their descriptions.
+ *
+ * @param onCall receives the command line. Instead, parsing throws a CommanderError after it has printed the error or the help
+ */
+export function createProgram(terminal: Terminal, onCall: (call: Call) => void): Command {
+  const program = new Command(NAME)
+    .description(
+      'Accepts files over HTTP like PicGo and PicList, stores them at any destination, and returns their links.',
+    )
+    .version(readVersion())
     .configureOutput({
       writeOut: text => terminal.print(text.replace(/\n$/, '')),
-      writeErr: text => terminal.note(withoutLogins(text).replace(/\n$/, '')),
+      // An error repeats the command line, in which URLs have passwords.
+      writeErr: text => terminal.note(text.replace(/\/\/[^'/]*@/g, '//').replace(/\n$/, '')),
     })
     .exitOverride()
     .enablePositionalOptions() // Options after the name of a command belong to it.
-    .addHelpText('after', notes)
-    .showHelpAfterError(`Try: ${name} --help`)
-  for (const one of commands) addCommand(program, one, terminal, onCall)
+    .addHelpText('after', NOTES)
+    .showHelpAfterError(`Try: ${NAME} --help`)
+  for (const one of COMMANDS) addCommand(program, one, terminal, onCall)
   return program
 }
 
-function addCommand(parent: Command, described: Described, terminal: Terminal, onCall: OnCall): void {
+function addCommand(
+  parent: Command,
+  described: Described,
+  terminal: Terminal,
+  onCall: (call: Call) => void,
+): void {
   const { name, aliases = [], about, arg, flags = {}, commands = [], isDefault = false, load } = described
   const command = parent
-    .command(name, { isDefault, hidden: described.isHidden === true })
+    .command(name, { isDefault })
     .aliases(aliases)
     .description(about)
     .addHelpText('after', textAfter(described))
@@ -61,7 +72,10 @@ function addCommand(parent: Command, described: Described, terminal: Terminal, o
       if (error.exitCode !== 0) error.exitCode = usageCodeOf(described)
       throw error
     })
-  if (arg) command.addArgument(toArgument(arg))
+  if (arg) {
+    const argument = new Argument(arg.spelling, arg.about)
+    command.addArgument(arg.choices ? argument.choices(arg.choices) : argument)
+  }
   const typed: Typed[] = []
   for (const [key, flag] of Object.entries(flags)) {
     const option = toOption(key, flag)
@@ -73,35 +87,25 @@ function addCommand(parent: Command, described: Described, terminal: Terminal, o
   // Misspelt commands arrive here as arguments.
   const mayBeMisspelt = isDefault || commands.length > 0
   command.allowExcessArguments(mayBeMisspelt).action(() => {
-    const [stray] = command.args
-    if (isDefault && stray !== undefined && /[./\\]/.test(stray))
-      command.error(describeFile(command.args, terminal))
-    if (mayBeMisspelt && stray !== undefined)
-      command.error(describeStray(stray, isDefault ? parent : command))
+    if (mayBeMisspelt && command.args.length > 0)
+      command.error(describeStray(command.args, isDefault ? parent : command, terminal))
     onCall({ command: described, words: command.args, options: command.opts(), typed })
     const fault = findMisplaced(parent, name) ?? findFault(flags, command)
     if (fault !== undefined) throw new UsageError(fault)
   })
 }
 
-function toArgument({ spelling, about, choices }: NonNullable<Described['arg']>): Argument {
-  const argument = new Argument(spelling, about)
-  return choices ? argument.choices(choices) : argument
-}
-
 function toOption(key: string, flag: Flag): Option {
-  const { value, env, group, isRepeatable, isOnce } = flag
+  const { value, env, group, isRepeatable, isOnce, default: standard } = flag
   const option = new Option(showFlag(key, flag), flag.about)
   if (value?.choices) option.choices(value.choices)
-  else if (value) {
+  else if (value)
     option.argParser((text: string, before: unknown) => {
       if (isOnce && before !== undefined) throw new InvalidArgumentError('Must be given only once.')
       const one = readValue(flag, text)
       return isRepeatable ? [...((before as unknown[] | undefined) ?? []), one] : one
     })
-  }
-  if (flag.default !== undefined)
-    option.default(readValue(flag, flag.default), value?.read ? flag.default : undefined)
+  if (standard !== undefined) option.default(readValue(flag, standard), value?.read ? standard : undefined)
   if (env !== undefined) option.env(env)
   return group === undefined ? option : option.helpGroup(`${group}:`)
 }
@@ -122,16 +126,13 @@ function findFault(flags: Flags, command: Command): string | undefined {
   const isGiven = (name: string) =>
     ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '') && command.getOptionValue(name) !== ''
   const nameOf = (name: string) => spell(name, flags[name] ?? { about: '' })
-  for (const [name, { needs, excludes = [], findFault }] of Object.entries(flags).filter(([name]) =>
-    isGiven(name),
-  )) {
+  for (const [name, { needs, excludes = [], findFault }] of Object.entries(flags)) {
+    if (!isGiven(name)) continue
     if (needs !== undefined && !isGiven(needs)) return `${nameOf(name)} requires ${nameOf(needs)}.`
     const other = excludes.find(isGiven)
-    if (other !== undefined) {
-      const variable = flags[other]?.env
-      const also = variable === undefined ? '' : ` or ${variable}`
-      return `${nameOf(name)} cannot be used with ${nameOf(other)}${also}.`
-    }
+    const variable = other && flags[other]?.env
+    if (other !== undefined)
+      return `${nameOf(name)} cannot be used with ${nameOf(other)}${variable ? ` or ${variable}` : ''}.`
     const fault = findFault?.(command.opts())
     if (fault !== undefined) return fault
   }
@@ -144,15 +145,14 @@ function findMisplaced(parent: Command, name: string): string | undefined {
   return given && `${given.long} must be written after "${name}".`
 }
 
-/** No command has a dot or a slash, but files and URLs have. */
-function describeFile(words: readonly string[], { platform }: Terminal): string {
-  const line = words.map(word => quote(word, platform)).join(' ')
-  return `error: '${words[0]}' is not a command. To upload it: upload-server upload ${line}`
-}
-
-function describeStray(stray: string, parent: Command): string {
-  const shown = parent.createHelp().visibleCommands(parent)
-  const names = shown.map(one => one.name()).filter(name => name !== 'help')
+/** A command that does not exist. No command has a dot or a slash, but files and URLs have. */
+function describeStray(words: readonly string[], parent: Command, { platform }: Terminal): string {
+  const [stray = ''] = words
+  if (!parent.parent && /[./\\]/.test(stray)) {
+    const line = words.map(word => quote(word, platform)).join(' ')
+    return `error: '${stray}' is not a command. To upload it: upload-server upload ${line}`
+  }
+  const names = parent.commands.map(one => one.name())
   return `error: unknown command '${stray}'${suggest(stray, names)}`
 }
 
@@ -165,29 +165,12 @@ function pathOf(command: Command): string {
 }
 
 /** What the help shows after the options. */
-function textAfter({ examples, notes, exitCodes }: Described): string {
-  const lines = examples.map(([line, remark]) =>
-    remark === undefined ? `  ${line}` : `  ${line.padEnd(REMARK_COLUMN - 2)}  ${remark}`,
+function textAfter({ examples, notes, exitCodes = {} }: Described): string {
+  const lines = examples.map(([line, remark = '']) =>
+    `  ${line.padEnd(REMARK_COLUMN - 2)}  ${remark}`.trimEnd(),
   )
-  const codes = Object.entries(exitCodes ?? {}).map(([code, meaning]) => `${code} ${meaning}`)
-  return [
-    ...(lines.length > 0 ? [['', 'Examples:', ...lines].join('\n')] : []),
-    ...(notes === undefined ? [] : [notes]),
-    ...(codes.length > 0 ? [wrap(`Exit codes: ${codes.join(', ')}.`)] : []),
-  ].join('\n\n')
-}
-
-function wrap(text: string): string {
-  return text.replaceAll(new RegExp(`(.{1,${WIDTH}})(?: |$)`, 'g'), '$1\n').trimEnd()
-}
-
-/** Removes the passwords of URLs from the command line that an error message repeats. */
-function withoutLogins(text: string): string {
-  return text
-    .split("'")
-    .map(part => {
-      const [begin, end] = [part.indexOf('//') + 2, part.lastIndexOf('@') + 1]
-      return begin > 1 && end > begin ? part.slice(0, begin) + part.slice(end) : part
-    })
-    .join("'")
+  const codes = Object.entries(exitCodes).map(([code, meaning]) => `${code} ${meaning}`)
+  const codeLine = codes.length > 0 ? `Exit codes: ${codes.join(', ')}.` : ''
+  const wrapped = codeLine.replaceAll(new RegExp(`(.{1,${WIDTH}})(?: |$)`, 'g'), '$1\n').trimEnd()
+  return [['', 'Examples:', ...lines].join('\n'), notes, wrapped].filter(Boolean).join('\n\n')
 }

@@ -21,26 +21,18 @@ export function lineFor(
   const parts = typed.flatMap(([key, text]) => {
     const flag = flags[key]
     if (!flag || flag.isForAllFiles) return []
-    if (text === undefined) return [spell(key, flag)]
-    if (flag.isSecret) return [spell(key, flag), flag.value?.shown.toUpperCase() ?? '']
-    return [spell(key, flag), quote(flag.value === serverUrl ? withoutSecrets(text) : text, platform)]
+    const spelling = spell(key, flag)
+    if (text === undefined) return [spelling]
+    if (flag.isSecret) return [spelling, flag.value?.shown.toUpperCase() ?? '']
+    if (flag.value !== serverUrl) return [spelling, quote(text, platform)]
+    // The URL that clients use may contain the upload key, and the password of a reverse proxy.
+    const url = serverUrl.read(text)
+    const shown = url.replace(/[?#].*/, '').replace(/^(https?:\/\/[^/:@]*):[^/]*@/i, '$1:PASSWORD@')
+    return [spelling, quote(shown, platform), ...(hasKey(new URL(url)) ? ['--key', 'KEY'] : [])]
   })
-  const hidden = typed.some(
-    ([key, text]) => key === 'server' && text && hasKey(new URL(serverUrl.read(text))),
-  )
-  if (hidden && flags['server']) parts.push('--key', 'KEY')
   const guard = words.some(one => /^-./.test(one)) ? ['--'] : []
-  const command = ['upload-server', ...(name === '' ? [] : [name])]
-  return [...command, ...parts, ...guard, ...words.map(one => quote(one, platform))].join(' ')
-}
-
-/** The URL that clients use may contain the upload key, and the password of a reverse proxy. */
-function withoutSecrets(typed: string): string {
-  const address = serverUrl.read(typed).replace(/[?#].*/, '')
-  const url = new URL(address)
-  if (url.password === '') return address
-  url.password = 'PASSWORD'
-  return url.href
+  const quoted = words.map(one => quote(one, platform))
+  return ['upload-server', name, ...parts, ...guard, ...quoted].filter(Boolean).join(' ')
 }
 
 /** Maximum length of a command line that every shell accepts, characters. */
@@ -48,13 +40,6 @@ const LONGEST_LINE = 8000
 
 /** How to try again, unless the command line is too long. */
 export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Try again: ${line}`)
-
-/** How to run the post-upload steps of stored files, without uploading them again. */
-export function sayFinish(ids: readonly string[], typed: readonly Typed[], shell: Shell): string {
-  const isRemote = typed.some(([name]) => name === 'server')
-  const where = typed.filter(([name]) => (name === 'config') !== isRemote)
-  return `Complete the upload without sending the files again: ${lineFor(finalize, ids, where, shell)}`
-}
 
 /** @param problem the error of the post-upload steps */
 export const sayUnfinished = (problem: string) =>
@@ -66,25 +51,23 @@ export function describeUnreachable(dead: string, typed: readonly Typed[], shell
   return `These links work only while the server is running, and ${dead}. Start it with: ${start}`
 }
 
-/** The uploads whose post-upload steps failed. */
-export const pendingOf = (results: readonly Result[]): string[] => [
-  ...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId)),
-]
-
-/** The remarks at the end of an upload, one line each. */
+/** The remarks at the end of an upload, one line each: post-upload steps that failed, and links that don't work. */
 export function remarksOn(
   results: readonly Result[],
   dead: string | undefined,
   typed: readonly Typed[],
   shell: Shell,
 ): string[] {
-  const ids = pendingOf(results)
   const problems = results.flatMap(({ url, error = [], finalizationId }) =>
     url !== undefined && finalizationId !== undefined ? error : [],
   )
+  const ids = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
+  const isRemote = typed.some(([name]) => name === 'server')
+  const where = typed.filter(([name]) => (name === 'config') !== isRemote)
+  const finish = `Complete the upload without sending the files again: ${lineFor(finalize, ids, where, shell)}`
   return [
     ...new Set(problems),
-    ...(ids.length > 0 ? [sayFinish(ids, typed, shell)] : []),
+    ...(ids.length > 0 ? [finish] : []),
     ...(dead === undefined ? [] : [describeUnreachable(dead, typed, shell)]),
   ].map(oneLine)
 }

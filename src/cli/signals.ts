@@ -2,16 +2,6 @@ import { isatty } from 'node:tty'
 import { createCanceller } from '../flow/cancellation.ts'
 import { EXIT } from './exit-code.ts'
 
-/** The signals that the process receives. */
-export interface Signals {
-  /** Calls back at SIGTERM or SIGINT, every time. */
-  onStop(callback: () => void): void
-  /** Calls back at SIGHUP, every time. */
-  onReload(callback: () => void): void
-  /** Ends the process now. */
-  exit(code: number): void
-}
-
 /** Aborted on Ctrl-C and similar signals. A second signal ends the process immediately. */
 export function untilInterrupted(): AbortSignal {
   const interrupted = createCanceller()
@@ -28,20 +18,18 @@ export function untilInterrupted(): AbortSignal {
 
 const terminalAtStart = [0, 1, 2].find(fd => isatty(fd))
 
-/** Whether the terminal of this process was closed. */
-export function isHangup(): boolean {
-  return terminalAtStart !== undefined && !isatty(terminalAtStart)
+const isTerminalClosed = () => terminalAtStart !== undefined && !isatty(terminalAtStart)
+
+/** The signals of a server. SIGHUP reloads the configuration. A closed terminal also sends SIGHUP: the server stops instead. */
+export function onServerSignal(stop: () => void, reload: () => void): void {
+  process
+    .on('SIGTERM', stop)
+    .on('SIGINT', stop)
+    .on('SIGHUP', () => (isTerminalClosed() ? stop() : reload()))
 }
 
-/** SIGHUP reloads the configuration. If the terminal was closed, which also sends SIGHUP, the server stops instead. */
-export function realSignals(): Signals {
-  return {
-    onStop: callback =>
-      void process
-        .on('SIGTERM', callback)
-        .on('SIGINT', callback)
-        .on('SIGHUP', () => isHangup() && callback()),
-    onReload: callback => void process.on('SIGHUP', () => isHangup() || callback()),
-    exit: code => process.exit(code),
-  }
+/** Ends the process with a code. After its terminal was closed, Node would abort instead of exiting. */
+export function exit(code: number): never {
+  if (isTerminalClosed()) process.removeAllListeners('SIGHUP').kill(process.pid, 'SIGHUP')
+  return process.exit(code)
 }

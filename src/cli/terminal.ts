@@ -16,7 +16,7 @@ export interface Terminal extends Context {
   readonly canAsk: boolean
   /** Prints a result as a line on standard output. */
   print(line: string): void
-  /** Prints a result made of parts, which are styled if standard output is a terminal with colours. */
+  /** Prints a masked result made of parts, which are styled if standard output is a terminal with colours. */
   printParts(parts: readonly Styled[]): void
   /** Aborted on Ctrl-C and similar signals. Without a call, these signals end the process immediately. */
   untilInterrupted(): AbortSignal
@@ -42,12 +42,14 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
   const print = (line: string) => void stdout.write(`${line}\n`)
   const note = (line: string) => void stderr.write(`${plain(line)}\n`)
   const isColoured = stdout.isTTY === true && showsColours()
+  const secrets = createGrowingMask()
   const paint = (part: Styled) => {
-    if (typeof part === 'string') return plain(part)
-    return isColoured ? styleText(part.style, plain(part.text), { validateStream: false }) : plain(part.text)
+    const text = plain(secrets.mask(typeof part === 'string' ? part : part.text))
+    if (typeof part === 'string' || !isColoured) return text
+    return styleText(part.style, text, { validateStream: false })
   }
   return {
-    ...createGrowingMask(),
+    ...secrets,
     env,
     platform,
     cwd: host.cwd(),
@@ -77,6 +79,17 @@ export type Styled = string | { readonly text: string; readonly style: 'bold' | 
 /** The options that every command has. */
 export interface CommonOptions {
   config?: string
+}
+
+/** Asks for confirmation. @throws Error without a terminal @param advice what to do then */
+export async function confirm(
+  message: string,
+  advice: string,
+  { canAsk }: Pick<Terminal, 'canAsk'>,
+): Promise<boolean> {
+  if (!canAsk) throw new Error(`Could not ask for confirmation without a terminal. ${advice}`)
+  const prompts = await import('@clack/prompts')
+  return (await prompts.confirm({ message, initialValue: false, output: process.stderr })) === true
 }
 
 /** Quotes an argument for the shell of the system. */

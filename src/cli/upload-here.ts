@@ -33,22 +33,26 @@ export interface UploadRights extends Partial<Pick<UploadRequest, 'accept'>> {
 
 type Numbered = readonly [index: number, entry: Entry]
 
+/** Files of one upload. All of them are read before the first one is stored. */
+const MOST_FILES = 100
+
 /**
  * Uploads in this process. This connects the client with the uploader of the server.
  *
  * @throws UploadError if the destination does not exist, or does not support --expires
  */
 export function createUploadsHere(
-  { picbed, configName, expires }: UploadsHereOptions,
+  { picbed, configName, expires: typed }: UploadsHereOptions,
   opened: Opened,
   terminal: Terminal,
   who: UploadRights,
 ): Uploads {
-  const { config, mask, uploader } = opened
+  const { config, uploader } = opened
+  const { mask } = terminal
   const caller = { ...COMMAND_LINE_USER, ...who.caller }
   const destination = uploader.choose({ picbed, configName }, caller)
-  const wished = expires === undefined ? undefined : readExpires(expires, '--expires')
-  if (wished !== undefined) assertMayExpire(wished, destination, Date.now())
+  const expires = typed === undefined ? undefined : readExpires(typed, '--expires')
+  if (expires !== undefined) assertMayExpire(expires, destination, Date.now())
   const urls: string[] = []
 
   async function sendTo(
@@ -59,56 +63,45 @@ export function createUploadsHere(
     { onStored }: UploadEvents,
   ): Promise<void> {
     const inputs: Input[] = []
-    const places: Numbered[] = []
-    for (const one of numbered) {
-      const made = await toInput(one[1], destination, opened, terminal.stdin, signal)
-      if ('failure' in made) emit({ ...made.failure, index: one[0] })
+    const sent: Numbered[] = []
+    for (const [index, entry] of numbered) {
+      const made = await toInput(entry, destination, opened, terminal.stdin, signal)
+      if (!('kind' in made)) emit({ ...made, index })
       else {
-        inputs.push(made.input)
-        places.push(one)
+        inputs.push(made)
+        sent.push([index, entry])
       }
     }
     if (inputs.length === 0 || signal.aborted) return
-    const looks: Promise<Uploaded>[] = []
-    const onOutcome = (outcome: Outcome) => {
-      const place = places[outcome.index]
-      if (place === undefined) return
-      const [index, entry] = place
-      if (outcome.ok) urls.push(outcome.url)
-      looks.push(toResult(entry, outcome, mask).then(result => ({ ...result, index })))
-      onStored?.(looks.length)
-    }
+    const results: Promise<Uploaded>[] = []
     // A link is reported when the history has it. Otherwise the file could not be removed.
-    const settleAll = async (pending: Partial<Result> = {}) => {
-      for (const one of await Promise.all(looks)) emit(one.url === undefined ? one : { ...one, ...pending })
-    }
-    const request: UploadRequest = {
-      destination,
-      inputs,
-      caller,
-      options: { path, expires: wished },
-      baseUrl: await findBase(config, destination),
-      signal,
-      abortsSending: true,
-      requestId: randomUUID(),
-      onOutcome,
-      ...(who.accept && { accept: who.accept }),
+    const emitAll = async (pending: Partial<Result> = {}) => {
+      for (const one of await Promise.all(results)) emit(one.url === undefined ? one : { ...one, ...pending })
     }
     try {
-      await uploader.upload(request)
-      await settleAll()
+      await uploader.upload({
+        ...{ destination, inputs, caller, signal, requestId: randomUUID(), abortsSending: true },
+        options: { path, expires },
+        baseUrl: await findBase(config, destination),
+        onOutcome(outcome) {
+          const [index, entry] = sent[outcome.index] as Numbered
+          if (outcome.ok) urls.push(outcome.url)
+          results.push(toResult(entry, outcome, mask).then(result => ({ ...result, index })))
+          onStored?.(results.length)
+        },
+        ...(who.accept && { accept: who.accept }),
+      })
+      await emitAll()
     } catch (error) {
-      if (error instanceof FinalizationPending) {
-        const { finalizationId, problem } = error
-        await settleAll({ error: sayUnfinished(mask(problem)), finalizationId })
-        if (looks.length > 0) return
-        // The history could not be saved, so there is no outcome. The same files can be uploaded again.
-        for (const [index, { name }] of places)
-          emit({ index, name, error: mask(problem), code: 'database_unavailable' })
-        return
+      if (!(error instanceof FinalizationPending)) {
+        if (!signal.aborted) throw error
+        return emitAll()
       }
-      if (!signal.aborted) throw error
-      await settleAll()
+      const { finalizationId, problem } = error
+      await emitAll({ error: sayUnfinished(mask(problem)), finalizationId })
+      // Without an outcome, the history could not be saved. The same files can be uploaded again.
+      for (const [index, { name }] of results.length > 0 ? [] : sent)
+        emit({ index, name, error: mask(problem), code: 'database_unavailable' })
     }
   }
 
@@ -129,7 +122,7 @@ export function createUploadsHere(
     async find(files, signal) {
       const baseUrl = await findBase(config, destination)
       const request = { destination, caller, baseUrl, signal, requestId: randomUUID() }
-      return uploader.known({ ...request, files, options: { expires: wished } })
+      return uploader.known({ ...request, files, options: { expires } })
     },
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
@@ -145,9 +138,6 @@ export function findDefault({ choose }: Opened['uploader']): string | undefined 
   }
 }
 
-/** Files of one upload. All of them are read before the first one is stored. */
-const MOST_FILES = 100
-
 /**
  * In CI, the machine is gone before anybody opens a link to it.
  *
@@ -158,43 +148,40 @@ async function assertOpensElsewhere(
   config: Opened['config'],
   { CI, JENKINS_URL }: Terminal['env'],
 ): Promise<void> {
-  const isCi = (Boolean(CI) && CI !== 'false') || Boolean(JENKINS_URL)
+  const isCi = (CI && CI !== 'false') || JENKINS_URL
   if (!isCi || config.settings.server.publicUrl !== undefined) return
-  const { options } = config.destinations.find(one => idOf(one) === idOf(destination)) ?? {}
-  const isServed = options?.['serve'] === true && options['urlPrefix'] === undefined
+  const { options = {} } = config.destinations.find(one => idOf(one) === idOf(destination)) ?? {}
+  const isServed = options['serve'] === true && options['urlPrefix'] === undefined
   if (!isServed || (await findRunning(config, placeIn(destination))) !== undefined) return
   throw new UsageError(
     `The files would stay on this CI machine, and their links would lead nowhere: ${idOf(destination)} is a folder that no running server serves. Set --server to the URL of your upload server, or --config to a configuration with another destination.`,
   )
 }
 
+/** @returns what the uploader takes, or the result of an entry that can't be read */
 async function toInput(
   { kind, name, path, fileName, open, bytes, fault, code = 'source_failed' }: Entry,
   destination: Destination,
   { config, uploader }: Opened,
   stdin: Terminal['stdin'],
   signal: AbortSignal,
-): Promise<{ input: Input } | { failure: Result }> {
-  const fail = (error: string) => ({ failure: { name, error, code } })
-  if (fault !== undefined) return fail(fault)
-  if (kind === 'clipboard') return { input: { kind, origin: 'clipboard' } }
-  if (kind === 'url') return { input: { kind, origin: name, url: new URL(name) } }
-  if (kind === 'file') {
-    const named = fileName === undefined ? {} : { name: fileName }
-    return { input: { kind: 'path', origin: name, path, open, ...named } }
-  }
+): Promise<Input | Result> {
+  if (fault !== undefined) return { name, error: fault, code }
+  if (kind === 'clipboard') return { kind, origin: 'clipboard' }
+  if (kind === 'url') return { kind, origin: name, url: new URL(name) }
+  if (kind === 'file')
+    return { kind: 'path', origin: name, path, open, ...(fileName !== undefined && { name: fileName }) }
   const spool = uploader.spoolFor(destination)
   const reading = { name: fileName ?? '', spool, limit: config.settings.limits.fileSize }
-  const payload = await uploader.payloads
-    .read(bytes ? Readable.from([bytes]) : stdin, reading)
-    .catch((error: unknown) => {
-      if (signal.aborted) return undefined
-      if (error instanceof UploadError) return { error, sha256: undefined }
-      throw error
-    })
-  if (payload === undefined) return { failure: interruption(name) }
-  if (!('error' in payload) && payload.size === 0 && !bytes) return fail(NOTHING_ON_STDIN)
-  return { input: { kind: 'form', origin: name, payload } }
+  try {
+    const payload = await uploader.payloads.read(bytes ? Readable.from([bytes]) : stdin, reading)
+    if (payload.size === 0 && !bytes) return { name, error: NOTHING_ON_STDIN, code }
+    return { kind: 'form', origin: name, payload }
+  } catch (error) {
+    if (signal.aborted) return interruption(name)
+    if (!(error instanceof UploadError)) throw error
+    return { kind: 'form', origin: name, payload: { error, sha256: undefined } }
+  }
 }
 
 async function toResult(
@@ -204,12 +191,14 @@ async function toResult(
 ): Promise<Result> {
   if (!outcome.ok) return { name, error: mask(outcome.error.message), code: outcome.error.code }
   const { url, key, size, sha256, contentType, expiresAt } = outcome
-  const end = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }
+  const warning = findImageFault(key.slice(key.lastIndexOf('/') + 1), outcome)
   const isAsHere = size === sizeHere && contentType.startsWith('image/')
-  const fault = findImageFault(key.slice(key.lastIndexOf('/') + 1), outcome)
-  const warning = fault === undefined ? {} : { warning: fault }
-  const dimensions = isAsHere && open ? await lookAt(open) : {}
-  return { name, url, size, sha256, contentType, ...end, ...warning, ...dimensions }
+  return {
+    ...{ name, url, size, sha256, contentType },
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
+    ...(warning !== undefined && { warning }),
+    ...(isAsHere && open && (await lookAt(open))),
+  }
 }
 
 /** How far the header of an image may reach, bytes. */

@@ -28,10 +28,8 @@ export async function openUploads(
   // Each is loaded only if needed: the database and the configuration take half of the start-up time.
   if (server !== undefined) {
     const { createClient } = await import('../client/create-client.ts')
-    const client = createClient(
-      { ...options, server, ...(retryMaxTime !== undefined && { retryFor: retryMaxTime }) },
-      terminal,
-    )
+    const retries = retryMaxTime === undefined ? {} : { retryFor: retryMaxTime }
+    const client = createClient({ ...options, server, ...retries }, terminal)
     return {
       to: ({ picbed, configName, expires }) => ({
         upload: (entries, signal, events) =>
@@ -43,10 +41,8 @@ export async function openUploads(
       close: async () => client.close(),
     }
   }
-  const [{ openForCommand }, { createUploadsHere, findDefault }] = await Promise.all([
-    import('./open.ts'),
-    import('./upload-here.ts'),
-  ])
+  const { openForCommand } = await import('./open.ts')
+  const { createUploadsHere, findDefault } = await import('./upload-here.ts')
   const opened = await openForCommand(options, terminal)
   const { uploader } = opened
   const first = findDefault(uploader)

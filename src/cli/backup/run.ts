@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
-import { loadConfig } from '../../config/load.ts'
 import { databasePathOf } from '../../config/paths.ts'
 import { backUpSqlite } from '../../store/backup.ts'
 import type { Call } from '../define.ts'
 import { EXIT } from '../exit-code.ts'
+import { openConfig } from '../open.ts'
 import { quote, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
@@ -12,8 +12,7 @@ export async function run(
   { words: [file = ''], options }: Call<typeof flags>,
   terminal: Terminal,
 ): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config })
-  terminal.learn(config.secrets)
+  const config = await openConfig(options, terminal)
   const { driver, url = '' } = config.settings.database
   if (driver === 'postgres') {
     const words = ['pg_dump', '--format', 'custom', '--file', file, withoutPassword(url)]
@@ -23,18 +22,16 @@ export async function run(
   }
   const signal = terminal.untilInterrupted()
   const path = databasePathOf(config)
-  let entries: number
   try {
-    entries = await backUpSqlite(path, resolve(terminal.cwd, file), signal)
+    const entries = await backUpSqlite(path, resolve(terminal.cwd, file), signal)
+    const what = entries === 1 ? '1 history entry' : `${entries} history entries`
+    terminal.note(`Backed up "${path}" to "${file}": ${what}.`)
+    return EXIT.done
   } catch (error) {
     if (!signal.aborted) throw error
     terminal.note('Interrupted. No backup was written.')
     return EXIT.interrupted
   }
-  terminal.note(
-    `Backed up "${path}" to "${file}": ${entries === 1 ? '1 history entry' : `${entries} history entries`}.`,
-  )
-  return EXIT.done
 }
 
 /** Parameters that `pg_dump` accepts. It rejects those that only the server knows, such as `query_timeout`. */

@@ -1,4 +1,3 @@
-import type { LoadedConfig } from '../../config/load.ts'
 import { messageOf } from '../../errors.ts'
 import { tryOut } from '../../server/try-out.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../../uploader/destinations.ts'
@@ -22,40 +21,33 @@ export async function check(
   prepare?: (destination: Destination) => Promise<void>,
 ): Promise<number> {
   const notes: string[] = []
-  const { config, mask, uploader } = await openForCommand(options, terminal, {
-    warn: note => notes.push(note),
-  })
+  const { config, uploader } = await openForCommand(options, terminal, { warn: note => notes.push(note) })
+  const say = (state: string, text: string) =>
+    terminal.print(oneLine(`${state.padEnd(8)}${terminal.mask(text)}`))
   try {
-    let failures = 0
-    for (const destination of select(uploader.destinations, id, config)) {
+    let chosen = uploader.destinations
+    if (id !== undefined) {
+      const { type: picbed, name: configName } = splitId(id)
+      const { settings, leftOut } = config
+      const choice = { picbed, configName }
+      chosen = [chooseDestination(chosen, settings.default, choice, undefined, leftOut)]
+    }
+    let code = 0
+    for (const destination of chosen) {
       notes.length = 0 // The server reports the notes of opening when it starts.
       try {
         await prepare?.(destination)
         const done = await tryOut(destination, uploader, config)
-        terminal.print(oneLine(`ok      ${idOf(destination)}: ${done}${describeProxies(destination)}`))
+        const proxies = [...(destination.outgoing?.used ?? [])].join(' and ')
+        say('ok', `${idOf(destination)}: ${done}${proxies && `, through the proxy ${proxies}`}`)
       } catch (error) {
-        failures++
-        terminal.print(oneLine(`FAILED  ${idOf(destination)}: ${mask(messageOf(error))}`))
+        code = 1
+        say('FAILED', `${idOf(destination)}: ${messageOf(error)}`)
       }
-      for (const note of notes) terminal.print(oneLine(`note    ${mask(note)}`))
+      for (const note of notes) say('note', note)
     }
-    return failures === 0 ? 0 : 1
+    return code
   } finally {
     await uploader.close()
   }
-}
-
-function select(
-  all: readonly Destination[],
-  id: string | undefined,
-  { settings, leftOut }: LoadedConfig,
-): readonly Destination[] {
-  if (id === undefined) return all
-  const { type, name } = splitId(id)
-  return [chooseDestination(all, settings.default, { picbed: type, configName: name }, undefined, leftOut)]
-}
-
-function describeProxies({ outgoing }: Destination): string {
-  const used = [...(outgoing?.used ?? [])]
-  return used.length === 0 ? '' : `, through the proxy ${used.join(' and ')}`
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { noteUnused, readText } from '../../config/file.ts'
-import { ConfigError, type LoadedConfig, loadConfig, showConfig } from '../../config/load.ts'
+import { ConfigError, showConfig } from '../../config/load.ts'
 import { isPicGoConfig, parseJson } from '../../config/parse.ts'
 import { importPicGo } from '../../config/picgo/index.ts'
 import { leaveOutUnusable } from '../../config/picgo/unusable.ts'
@@ -13,58 +13,51 @@ import { toJsonSchema } from '../../options.ts'
 import { idOf } from '../../uploader/destinations.ts'
 import { closeTargets, openDestinations } from '../../uploader/open.ts'
 import type { Call } from '../define.ts'
-import { type CommonOptions, type Terminal, toJson } from '../terminal.ts'
+import { openConfig } from '../open.ts'
+import { type Terminal, toJson } from '../terminal.ts'
 import type { flags } from './index.ts'
 
 /** `config show`: the configuration with all defaults, secrets masked. */
 export async function show({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const config = await load(options, terminal)
-  terminal.learn(config.secrets)
-  terminal.print(toJson(showConfig(config, terminal.mask)))
+  noteUnused({ ...terminal, file: options.config }, terminal.note)
+  terminal.print(toJson(showConfig(await openConfig(options, terminal), terminal.mask)))
   return 0
-}
-
-function load(options: CommonOptions, terminal: Terminal): Promise<LoadedConfig> {
-  const where = { ...terminal, file: options.config }
-  noteUnused(where, terminal.note)
-  return loadConfig(where)
 }
 
 /** `config validate`: returns 0 if the configuration is valid. Throws a ConfigError otherwise. */
 export async function validate({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const config = await load(options, terminal)
-  terminal.learn(config.secrets)
-  const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
+  noteUnused({ ...terminal, file: options.config }, terminal.note)
+  const config = await openConfig(options, terminal)
+  const { destinations, settings, file = 'The default configuration', notes } = config
+  const opened = await openDestinations(destinations, settings.keyTemplate, terminal.note)
   await closeTargets(opened.map(({ target }) => target))
-  terminal.print(
-    `${config.file ?? 'The default configuration'} is valid. Destinations: ${config.destinations.map(idOf).join(', ')}`,
-  )
-  for (const note of [...config.notes, ...findRisks(config, opened)]) terminal.note(note)
+  terminal.print(`${file} is valid. Destinations: ${destinations.map(idOf).join(', ')}`)
+  for (const note of [...notes, ...findRisks(config, opened)]) terminal.note(note)
   return 0
 }
 
-/** `config schema`: the JSON Schema of the file, for editors. */
-export async function printSchema({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  terminal.print(toJson(await describeConfig(await pluginsOf(options, terminal))))
-  return 0
-}
-
-/** The plugins of a configuration. Other errors in it are ignored, because editors show them with the help of the schema. */
-async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise<Plugins> {
+/** `config schema`: the JSON Schema of the file, for editors, which show errors in it with the help of the schema. */
+export async function printSchema(
+  { options: { config: file } }: Call<typeof flags>,
+  terminal: Terminal,
+): Promise<number> {
   const note = (reason: string) =>
     terminal.note(`The schema does not include plugins of the configuration. ${reason}`)
-  const where = { ...terminal, file: config }
+  const where = { ...terminal, file }
   noteUnused(where, terminal.note)
+  let plugins = NO_PLUGINS
   try {
-    const { plugins } = await readConfig(where, (path, message) => {
-      if (path.startsWith('plugins[')) note(`${path}: ${message}`)
-    })
-    return plugins
+    plugins = (
+      await readConfig(where, (path, message) => {
+        if (path.startsWith('plugins[')) note(`${path}: ${message}`)
+      })
+    ).plugins
   } catch (error) {
-    if (config !== undefined || !(error instanceof ConfigError)) throw error
+    if (file !== undefined || !(error instanceof ConfigError)) throw error
     note(error.message)
-    return NO_PLUGINS
   }
+  terminal.print(toJson(await describeConfig(plugins)))
+  return 0
 }
 
 /** JSON Schema 2020-12 of the configuration file, with all providers, including those of plugins. */
@@ -76,18 +69,20 @@ export async function describeConfig(plugins?: Plugins): Promise<object> {
 
 /** `config import FILE`: prints the converted file on standard output, and what could not be imported on standard error. */
 export async function importFile({ words: [file = ''] }: Call, terminal: Terminal): Promise<number> {
-  const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
-  const { value: old } = parseJson(readText(resolve(terminal.cwd, file)), note, file)
+  const path = resolve(terminal.cwd, file)
+  const report = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
+  const { value: old } = parseJson(readText(path), report, file)
   if (!isPicGoConfig(old)) {
     terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
     return 1
   }
-  const imported = await importPicGo(old)
-  const { config, notes } = await leaveOutUnusable(imported, (_, problem) => terminal.note(problem))
+  const { config, notes } = await leaveOutUnusable(await importPicGo(old), (_, problem) =>
+    terminal.note(problem),
+  )
   terminal.print(toJson(config))
   for (const note of notes) terminal.note(note)
   for (const name of GALLERIES)
-    if (existsSync(resolve(terminal.cwd, dirname(file), name)))
+    if (existsSync(resolve(dirname(path), name)))
       terminal.note(`"${name}" was ignored: the gallery is not imported.`)
   return 0
 }

@@ -1,19 +1,20 @@
 import type { LoadedConfig } from '../../config/load.ts'
-import { loadConfig } from '../../config/load.ts'
 import { bytes } from '../../log-lines.ts'
 import { openDatabase } from '../../server/open-uploader.ts'
+import { findBase } from '../../server/running-server.ts'
 import type { HistoryEntry } from '../../store/contract.ts'
 import type { Database, DatabaseUse } from '../../store/database.ts'
-import { countFiles, findFiles, type HistoryFilter, pruneFiles } from '../../store/history.ts'
+import { countFiles, findFiles, pruneFiles } from '../../store/history.ts'
 import { currentQuotas } from '../../store/quotas.ts'
 import { overdue } from '../../store/removals.ts'
 import { readDuration, showDuration, showMoment } from '../../times.ts'
-import { idOf } from '../../uploader/destinations.ts'
-import { confirm } from '../confirm.ts'
+import { idOf, splitId } from '../../uploader/destinations.ts'
+import { withLinks } from '../../uploader/links.ts'
+import { createUrlRewrite } from '../../uploader/url-rewrite.ts'
 import { type Call, type OptionsOf, UsageError } from '../define.ts'
-import { type CommonOptions, oneLine, type Terminal, toJson } from '../terminal.ts'
+import { openConfig } from '../open.ts'
+import { confirm, oneLine, type Terminal, toJson } from '../terminal.ts'
 import type { expiredFlags, flags, pruneFlags, quotasFlags } from './index.ts'
-import { withLinksOf } from './links.ts'
 
 /** Time limit of a query. A search of millions of entries reads all of them, and only the user waits for it. */
 const SEARCH_LIMIT_MS = 5 * 60 * 1000
@@ -21,49 +22,25 @@ const SEARCH_LIMIT_MS = 5 * 60 * 1000
 /** Number of entries that are listed. */
 const LIMIT = 100
 
-/** `upload-server history`: lists uploaded files, newest first. */
-export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const { destination, all, search, name, link, caller, sha256, since, until, limit = LIMIT, json } = options
-  const config = await load(options, terminal)
-  assertOwn(options, config)
-  const filter = {
-    ...{ destination, text: search, name, link, caller, sha256, since, before: until },
-    among: all ? undefined : ownOf(config),
-  }
-  return withDatabase(config, 'read', async database => {
-    const kept = await database.read(db => findFiles(db, { ...filter, limit }))
-    const entries = await withLinksOf(kept, config)
-    if (json) terminal.print(toJson(entries.map(describe)))
-    else for (const line of toLines(entries)) terminal.print(line)
-    if (entries.length === 0) await noteNothing(filter, database, terminal)
-    return 0
-  })
-}
+type Where = Pick<OptionsOf<typeof flags>, 'config' | 'destination' | 'all'>
 
-async function load({ config: file }: CommonOptions, terminal: Terminal): Promise<LoadedConfig> {
-  const config = await loadConfig({ ...terminal, file })
-  terminal.learn(config.secrets)
-  return config
-}
-
-type Where = Pick<OptionsOf<typeof pruneFlags>, 'destination' | 'all'>
-
-/** @throws Error if the destination is not one of the configuration, so that a typing error isn't an empty list */
-function assertOwn({ destination, all }: Where, config: LoadedConfig): void {
-  if (all || ownOf(config).some(id => isAt(id, destination))) return
-  throw new Error(
-    `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
-  )
-}
-
-async function withDatabase<T>(
-  config: LoadedConfig,
+/** Opens the database of the configuration. @throws Error if a destination is named that the configuration does not have */
+async function withHistory<T>(
+  options: Where,
   use: DatabaseUse,
-  work: (database: Database) => Promise<T>,
+  terminal: Terminal,
+  work: (database: Database, config: LoadedConfig) => Promise<T>,
 ): Promise<T> {
+  const { destination, all } = options
+  const config = await openConfig(options, terminal)
+  // A typing error must not look like an empty list.
+  if (!all && !ownOf(config).some(id => isAt(id, destination)))
+    throw new Error(
+      `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
+    )
   const database = openDatabase(config, use, SEARCH_LIMIT_MS)
   try {
-    return await work(database)
+    return await work(database, config)
   } finally {
     await database.close()
   }
@@ -72,16 +49,79 @@ async function withDatabase<T>(
 /** All destinations of the configuration, including invalid ones, which may have a history. */
 const ownOf = ({ destinations, leftOut }: LoadedConfig): string[] => [...destinations, ...leftOut].map(idOf)
 
-async function noteNothing(
-  { among, ...filter }: Omit<HistoryFilter, 'limit'>,
-  database: Database,
-  terminal: Terminal,
-): Promise<void> {
-  const elsewhere = among && (await database.read(db => findFiles(db, { ...filter, limit: 1 })))
-  terminal.note(
-    elsewhere && elsewhere.length > 0
-      ? 'No files found at the destinations of this configuration. Other destinations have some: add --all.'
-      : 'No files found.',
+const isAt = (id: string, destination: string | undefined) =>
+  destination === undefined || id === destination || id.startsWith(`${destination}/`)
+
+/** @returns undefined: all */
+function destinationsMeant({ destination, all }: Where, config: LoadedConfig): string[] | undefined {
+  if (!all) return ownOf(config).filter(id => isAt(id, destination))
+  if (destination !== undefined && !destination.includes('/'))
+    throw new Error('With --all, write the destination "provider/configName".')
+  return destination === undefined ? undefined : [destination]
+}
+
+/** `upload-server history`: lists uploaded files, newest first. */
+export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
+  const { destination, search, name, link, caller, sha256, since, until, all, limit = LIMIT, json } = options
+  const filter = { destination, text: search, name, link, caller, sha256, since, before: until }
+  return withHistory(options, 'read', terminal, async (database, config) => {
+    const among = all ? undefined : ownOf(config)
+    const kept = await database.read(db => findFiles(db, { ...filter, among, limit }))
+    const entries = await withLinksOf(kept, config)
+    if (json) terminal.print(toJson(entries.map(toObject)))
+    else for (const line of toLines(entries)) terminal.print(line)
+    if (entries.length > 0) return 0
+    const elsewhere = among ? await database.read(db => findFiles(db, { ...filter, limit: 1 })) : []
+    terminal.note(
+      elsewhere.length > 0
+        ? 'No files found at the destinations of this configuration. Other destinations have some: add --all.'
+        : 'No files found.',
+    )
+    return 0
+  })
+}
+
+/** Entries with links instead of kept URLs. */
+async function withLinksOf(kept: readonly HistoryEntry[], config: LoadedConfig): Promise<HistoryEntry[]> {
+  const rules = config.destinations.map(({ type, name, common }) => ({
+    ...{ type, name },
+    rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
+  }))
+  const bases = new Map<string, Promise<string>>()
+  const baseOf = ({ destination, location }: HistoryEntry) => {
+    const { type, name = '' } = splitId(destination)
+    const base = bases.get(destination + location) ?? findBase(config, { type, name, location })
+    bases.set(destination + location, base)
+    return base
+  }
+  return Promise.all(kept.map(async entry => withLinks(entry, await baseOf(entry), rules)))
+}
+
+const toTime = (at: number) => new Date(at).toISOString()
+
+const toObject = ({ time, expiresAt, removedAt, location, ...entry }: HistoryEntry) => ({
+  time: toTime(time),
+  ...entry,
+  ...(expiresAt !== undefined && { expiresAt: toTime(expiresAt) }),
+  ...(removedAt !== undefined && { removedAt: toTime(removedAt) }),
+})
+
+/** Time, destination, size, client, expiry, name and link, in columns. */
+function toLines(list: readonly HistoryEntry[]): string[] {
+  const rows = list.map(({ time, destination, size, caller, expiresAt, removedAt, origin, url }) => {
+    const kept = expiresAt === undefined ? 'never expires' : `expires ${showMoment(expiresAt)}`
+    const end = removedAt === undefined ? kept : `removed ${showMoment(removedAt)}`
+    return [showMoment(time), destination, String(size), caller, end, `${origin}  ${url}`].map(oneLine)
+  })
+  const widths = [0, 1, 2, 3, 4].map(column =>
+    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
+  )
+  return rows.map(row =>
+    row
+      .map((text, column) =>
+        column === 2 ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0),
+      )
+      .join('  '),
   )
 }
 
@@ -92,61 +132,43 @@ export async function prune(
 ): Promise<number> {
   const ageMs = readDuration(age)
   if (ageMs === undefined) throw new UsageError(`"${age}" is not an age such as 12h or 365d.`)
-  const config = await load(options, terminal)
-  if (!options.yes && !terminal.canAsk)
-    throw new Error('Could not ask for confirmation without a terminal. Add --yes to delete the entries.')
-  assertOwn(options, config)
-  const before = Date.now() - ageMs
-  const linked = config.destinations.filter(({ common }) => common.link === 'redirect').map(idOf)
-  const among = destinationsMeant(options, config)?.filter(id => !linked.includes(id))
-  // Entries that redirect links of other servers need are kept, because this configuration does not know those.
-  const keptLinks = options.all ? '/links/' : undefined
-  const older = `older than ${showDuration(ageMs)}`
-  return withDatabase(config, 'change', async database => {
+  return withHistory(options, 'change', terminal, async (database, config) => {
+    const before = Date.now() - ageMs
+    const linked = config.destinations.filter(({ common }) => common.link === 'redirect').map(idOf)
+    const among = destinationsMeant(options, config)?.filter(id => !linked.includes(id))
+    const older = `older than ${showDuration(ageMs)}`
     if (!options.yes) {
       const count = await database.read(db => countFiles(db, { before, among }))
       const question = `Delete ${entries(count)} ${older} from the history? The files are kept.`
-      if (count > 0 && !(await confirm(question, false, true, terminal))) return 1
+      if (count > 0 && !(await confirm(question, 'Add --yes to delete the entries.', terminal))) return 1
     }
     const gone = await pruneFiles(database, before, {
       but: linked,
       ...(among && { among }),
-      ...(keptLinks !== undefined && { keptLinks }),
+      // Entries that redirect links of other servers need are kept, because this configuration does not know those.
+      ...(options.all && { keptLinks: '/links/' }),
     })
     terminal.note(`Deleted ${entries(gone)} ${older} from the history. The files are kept.`)
     return 0
   })
 }
 
-/** @returns undefined: all */
-function destinationsMeant({ destination, all }: Where, config: LoadedConfig): string[] | undefined {
-  if (!all) return ownOf(config).filter(id => isAt(id, destination))
-  if (destination !== undefined && !destination.includes('/'))
-    throw new Error('With --all, write the destination "provider/configName".')
-  return destination === undefined ? undefined : [destination]
-}
-
-const isAt = (id: string, destination: string | undefined) =>
-  destination === undefined || id === destination || id.startsWith(`${destination}/`)
-
 const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
 
 /** `upload-server history quotas`: what clients have used in the current windows. */
 export async function listQuotas({ options }: Call<typeof quotasFlags>, terminal: Terminal): Promise<number> {
-  const config = await load(options, terminal)
-  const rows = await withDatabase(config, 'read', database => database.read(currentQuotas))
-  const shown = rows.map(({ startsAt, windowMs, ...row }) => ({
-    startsAt,
+  const rows = await withHistory(options, 'read', terminal, database => database.read(currentQuotas))
+  const list = rows.map(({ startsAt, windowMs, ...row }) => ({
+    since: toTime(startsAt),
     per: showDuration(windowMs),
     ...row,
   }))
-  if (options.json)
-    terminal.print(
-      toJson(shown.map(({ startsAt, ...row }) => ({ since: new Date(startsAt).toISOString(), ...row }))),
-    )
+  if (options.json) terminal.print(toJson(list))
   else
-    for (const { startsAt, per, client, files, bytes: size } of shown)
-      terminal.print(oneLine(`${showMoment(startsAt)}  ${per}  ${client}  ${files} files, ${bytes(size)}`))
+    for (const { since, per, client, files, bytes: size } of list)
+      terminal.print(
+        oneLine(`${showMoment(Date.parse(since))}  ${per}  ${client}  ${files} files, ${bytes(size)}`),
+      )
   if (rows.length === 0) terminal.note('No client has used a quota in the current windows.')
   return 0
 }
@@ -156,61 +178,24 @@ export async function listExpired(
   { options }: Call<typeof expiredFlags>,
   terminal: Terminal,
 ): Promise<number> {
-  const { limit = LIMIT, json } = options
-  const config = await load(options, terminal)
-  assertOwn(options, config)
-  const among = destinationsMeant(options, config)
-  return withDatabase(config, 'read', async database => {
-    const late = await database.read(db => overdue(db, Date.now(), among, limit))
-    if (json) {
-      const told = late.map(({ dueAt, ...one }) => ({ dueAt: new Date(dueAt).toISOString(), ...one }))
-      terminal.print(toJson(told))
-    } else {
-      for (const { dueAt, destination: where, key, attempts, problem } of late) {
+  const { limit = LIMIT, json, all } = options
+  return withHistory(options, 'read', terminal, async (database, config) => {
+    const find = (among: string[] | undefined, most: number) =>
+      database.read(db => overdue(db, Date.now(), among, most))
+    const late = await find(destinationsMeant(options, config), limit)
+    if (json) terminal.print(toJson(late.map(({ dueAt, ...one }) => ({ dueAt: toTime(dueAt), ...one }))))
+    else
+      for (const { dueAt, destination, key, attempts, problem } of late) {
         const why = problem === undefined ? 'not attempted yet' : `${attempts} attempts failed: ${problem}`
-        terminal.print(oneLine(`due ${showMoment(dueAt)}  ${where}  ${key}  ${why}`))
+        terminal.print(oneLine(`due ${showMoment(dueAt)}  ${destination}  ${key}  ${why}`))
       }
-    }
-    if (late.length === 0) {
-      const all = options.all ? [] : await database.read(db => overdue(db, Date.now(), undefined, 1))
-      terminal.note(
-        all.length > 0
-          ? 'No expired files are left at these destinations. Other destinations have some: add --all.'
-          : 'No expired files are left.',
-      )
-    }
+    if (late.length > 0) return 0
+    const elsewhere = all ? [] : await find(undefined, 1)
+    terminal.note(
+      elsewhere.length > 0
+        ? 'No expired files are left at these destinations. Other destinations have some: add --all.'
+        : 'No expired files are left.',
+    )
     return 0
   })
-}
-
-function describe({ time, expiresAt, removedAt, location, ...entry }: HistoryEntry) {
-  return {
-    time: new Date(time).toISOString(),
-    ...entry,
-    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
-    ...(removedAt !== undefined && { removedAt: new Date(removedAt).toISOString() }),
-  }
-}
-
-/** Time, destination, size, client, expiry, name and link, in columns. */
-function toLines(list: readonly HistoryEntry[]): string[] {
-  const rows = list.map(({ time, destination, size, caller, origin, url, ...entry }) => ({
-    ahead: [showMoment(time), destination, String(size), caller, endOf(entry)].map(oneLine),
-    behind: oneLine(`${origin}  ${url}`),
-  }))
-  const widths = [0, 1, 2, 3, 4].map(column =>
-    rows.reduce((most, { ahead }) => Math.max(most, ahead[column]?.length ?? 0), 0),
-  )
-  return rows.map(({ ahead, behind }) => {
-    const columns = ahead.map((text, column) => {
-      const width = widths[column] ?? 0
-      return column === 2 ? text.padStart(width) : text.padEnd(width)
-    })
-    return [...columns, behind].join('  ')
-  })
-}
-
-function endOf({ expiresAt, removedAt }: Pick<HistoryEntry, 'expiresAt' | 'removedAt'>): string {
-  if (removedAt !== undefined) return `removed ${showMoment(removedAt)}`
-  return expiresAt === undefined ? 'never expires' : `expires ${showMoment(expiresAt)}`
 }

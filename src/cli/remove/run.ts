@@ -12,10 +12,9 @@ import {
   removeObjects,
   withCopies,
 } from '../../uploader/remove.ts'
-import { confirm } from '../confirm.ts'
 import type { Call } from '../define.ts'
 import { openForCommand } from '../open.ts'
-import { oneLine, type Terminal } from '../terminal.ts'
+import { confirm, oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
 /** Objects that are listed before the question. */
@@ -31,19 +30,14 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
   const isSelection = olderThan !== undefined
   if (isSelection === words.length > 0 || (isSelection && destination === undefined))
     throw new Error('Specify links, object keys or ids, or --destination with --older-than.')
-  if (!dryRun && !yes && !terminal.canAsk)
-    throw new Error(
-      'Could not ask for confirmation without a terminal. Add --yes to delete, or --dry-run to list what would be deleted.',
-    )
-  const { uploader, mask } = await openForCommand(options, terminal, { use: dryRun ? 'read' : 'change' })
+  const { uploader } = await openForCommand(options, terminal, { use: dryRun ? 'read' : 'change' })
   try {
     const among = uploader.destinations
       .map(idOf)
       .filter(id => destination === undefined || id === destination || id.startsWith(`${destination}/`))
     if (among.length === 0) throw new Error(`"${destination}" is not a destination of this configuration.`)
-    const before = Date.now() - (olderThan ?? 0)
     const folder = path?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined
-    const filter = { among, before, isRemoved: false, folder }
+    const filter = { among, before: Date.now() - (olderThan ?? 0), isRemoved: false, folder }
     let [failures, lines] = [0, 0]
     const say = (print: (line: string) => void, line: string, isFailure: boolean) => {
       lines++
@@ -52,26 +46,29 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
     }
     const remark = (line: string, isFailure: boolean) => say(terminal.note, line, isFailure)
     const batches = isSelection ? olderFiles(filter, uploader) : [await named(words, among, uploader, remark)]
-    let isConfirmed = dryRun
+    let isConfirmed = dryRun || yes
     for await (const objects of batches) {
       if (objects.length > 0 && !isConfirmed) {
-        for (const object of objects.slice(0, LISTED))
-          terminal.note(oneLine(toLine(object, await previewRemoval(object, uploader), 'remove', mask)))
         const whole = isSelection
           ? await uploader.database.read(db => countFiles(db, filter))
           : objects.length
+        for (const object of objects.slice(0, LISTED))
+          terminal.note(toLine(object, await previewRemoval(object, uploader), 'remove', terminal))
         const more = whole > LISTED ? ` (the first ${LISTED} are listed)` : ''
         const what = isSelection ? ` older than ${showDuration(olderThan)} and their copies` : ''
         const question = `Permanently delete ${whole === 1 ? 'this file' : `these ${whole} files`}${what}?${more}`
-        isConfirmed = await confirm(question, yes, false, terminal)
+        const advice = 'Add --yes to delete, or --dry-run to list what would be deleted.'
+        isConfirmed = await confirm(question, advice, terminal)
         if (!isConfirmed) return 1
       }
       for (let start = 0; start < objects.length; start += SHOWN_AT_ONCE) {
         const some = objects.slice(start, start + SHOWN_AT_ONCE)
-        const removals = await (dryRun ? previewAll(some, uploader) : removeObjects(some, uploader))
+        const removals = dryRun
+          ? await Promise.all(some.map(object => previewRemoval(object, uploader)))
+          : await removeObjects(some, uploader)
         for (const [index, removal] of removals.entries()) {
           // There is one result for each object.
-          const line = toLine(some[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', mask)
+          const line = toLine(some[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', terminal)
           say(terminal.print, line, removal.kind === 'failed' || removal.kind === 'manual')
         }
       }
@@ -81,12 +78,6 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
   } finally {
     await uploader.close()
   }
-}
-
-async function previewAll(objects: readonly RemovalTarget[], uploader: Uploader): Promise<Removal[]> {
-  const removals: Removal[] = []
-  for (const object of objects) removals.push(await previewRemoval(object, uploader))
-  return removals
 }
 
 /** @param say called with a line for each argument that matches no file, and whether that is a failure */
@@ -114,14 +105,13 @@ async function* olderFiles(
   { database, destinations }: Uploader,
 ): AsyncGenerator<RemovalTarget[]> {
   const { among, before } = filter
+  const isOld = ({ time, destination }: HistoryEntry) => among.includes(destination) && time < before
   const seen = new Set<string>()
   for (let after: HistoryEntry | undefined; ; ) {
     const page = { ...filter, after, limit: AT_ONCE }
     const entries = await database.read(db => findFiles(db, page))
     after = entries.at(-1)
     if (!after) return
-    const isOld = ({ time, destination }: { time: number; destination: string }) =>
-      among.includes(destination) && time < before
     const objects = await withCopies(entries, { database, destinations }, isOld)
     const fresh = objects.filter(({ name }) => !seen.has(name))
     for (const { name } of fresh) seen.add(name)
@@ -133,12 +123,14 @@ function toLine(
   { destination, key }: RemovalTarget,
   removal: Removal,
   gone: string,
-  mask: (text: string) => string,
+  { mask }: Terminal,
 ): string {
   const what = `${destination}  ${key}`
-  if (removal.kind === 'removed') return `${gone.padEnd(8)}  ${what}`
+  if (removal.kind === 'removed') return oneLine(`${gone.padEnd(8)}  ${what}`)
   if (removal.kind === 'kept')
-    return `kept      ${what}: ${removal.others === 1 ? 'another upload shares' : `${removal.others} other uploads share`} it`
-  if (removal.kind === 'manual') return `by hand   ${what}: ${removal.deleteUrl}`
-  return `FAILED    ${what}: ${mask(removal.problem)}`
+    return oneLine(
+      `kept      ${what}: ${removal.others === 1 ? 'another upload shares' : `${removal.others} other uploads share`} it`,
+    )
+  if (removal.kind === 'manual') return oneLine(`by hand   ${what}: ${removal.deleteUrl}`)
+  return oneLine(`FAILED    ${what}: ${mask(removal.problem)}`)
 }

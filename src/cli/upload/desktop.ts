@@ -4,7 +4,9 @@ import { copyText, notify } from '../../clipboard/desktop.ts'
 import { messageOf } from '../../errors.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 
-export interface DesktopOptions {
+const MOST_CHARACTERS = 300
+
+interface DesktopOptions {
   readonly format: OutputFormat
   /** Whether to copy the links to the clipboard. */
   readonly copy?: boolean
@@ -25,12 +27,10 @@ export async function tellDesktop(
   if (!options.notify) return
   const failed = results.filter(isFailure)
   const [first] = failed
-  const title =
-    first === undefined
-      ? `Uploaded ${results.length === 1 ? 'a file' : `${results.length} files`}`
-      : `${failed.length} of ${results.length} uploads failed`
-  const body = first === undefined ? (links[0] ?? '') : `${first.name}: ${first.error}`
-  await notifyOf(title, body, terminal)
+  const files = results.length === 1 ? 'a file' : `${results.length} files`
+  if (first === undefined) return notifyOf(`Uploaded ${files}`, links[0] ?? '', terminal)
+  const title = `${failed.length} of ${results.length} uploads failed`
+  await notifyOf(title, `${first.name}: ${first.error}`, terminal)
 }
 
 /** Shows a notification. If that fails, it is a warning. */
@@ -38,8 +38,6 @@ export async function notifyOf(title: string, body: string, terminal: Terminal):
   const shown = oneLine(terminal.mask(body)).slice(0, MOST_CHARACTERS)
   await notify(title, shown, terminal).catch(warn('No notification was shown', terminal))
 }
-
-const MOST_CHARACTERS = 300
 
 const warn = (what: string, terminal: Terminal) => (error: unknown) =>
   terminal.note(oneLine(terminal.mask(`Warning: ${what}: ${messageOf(error)}.`)))

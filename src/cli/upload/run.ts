@@ -9,14 +9,13 @@ import { readFolder } from '../../payload/folder.ts'
 import { readChoice } from '../../uploader/destinations.ts'
 import { type Call, type OptionsOf, UsageError } from '../define.ts'
 import { EXIT, exitCodeOf } from '../exit-code.ts'
-import { startProgress } from '../progress.ts'
-import { describeUnreachable, lineFor, pendingOf, sayFinish, sayRepeat } from '../repeat.ts'
-import type { Reviewed, Reviewing } from '../reviewing.ts'
+import { lineFor, remarksOn, sayRepeat } from '../repeat.ts'
+import type { Reviewed } from '../reviewing.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 import { withUploads } from '../with-uploads.ts'
 import { notifyOf, tellDesktop } from './desktop.ts'
 import type { flags } from './index.ts'
-import { createResultPrinter, toFailureLines } from './result-printer.ts'
+import { startPrinter } from './printer.ts'
 
 type UploadCall = Call<typeof flags>
 type Options = OptionsOf<typeof flags>
@@ -36,7 +35,8 @@ export async function run(call: UploadCall, terminal: Terminal): Promise<number>
 
 async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
   const signal = terminal.untilInterrupted()
-  const { words, options } = call
+  const { words, options, typed } = call
+  const { comment, compare, baseline, report, allowEmpty, softFail } = options
   assertUsage(words, options)
   const choice = await orUsage(() => {
     readFolder(options.path ?? '', '--path')
@@ -44,12 +44,43 @@ async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
   })
   const entries = await findAll(words, options, terminal)
   if (entries.length === 0) {
-    terminal.note(
-      `There is nothing to upload.${options.allowEmpty ? '' : ' To accept that, add --allow-empty.'}`,
-    )
-    if (!options.allowEmpty) return options.softFail ? EXIT.done : EXIT.failed
+    terminal.note(`There is nothing to upload.${allowEmpty ? '' : ' To accept that, add --allow-empty.'}`)
+    if (!allowEmpty) return softFail ? EXIT.done : EXIT.failed
   }
-  return uploadEntries(entries, { ...call, options: { ...options, ...choice } }, terminal, signal)
+  const begun = performance.now()
+  const reports = await orUsage(() => openReports(options, terminal))
+  const isReviewed = comment || [compare, baseline, report].some(one => one !== undefined)
+  const reviewing = isReviewed
+    ? await orUsage(async () => (await import('../reviewing.ts')).openReviewing(options, terminal, signal))
+    : undefined
+  const printer = startPrinter(entries, options, terminal)
+  let dead: string | undefined
+  let reviewed: Reviewed | undefined
+  try {
+    if (entries.length > 0 || reviewing)
+      await withUploads({ ...options, ...choice }, terminal, {}, async uploads => {
+        await reviewing?.compare(imagesOf(entries), uploads, { note: printer.note, draws: true })
+        const stored = entries.map(({ name }) => interruption(name))
+        for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
+          stored[index] = result
+          printer.settle(index, result)
+        }
+        dead = await uploads.explainUnreachable()
+        printer.stop()
+        reviewed = await reviewing?.finish(stored, uploads)
+      })
+  } finally {
+    printer.stop()
+  }
+  const results = printer.finish()
+  const unwritten = await writeReports(reports, results, performance.now() - begun, reviewed?.summary)
+  noteFailures(results, entries, call, terminal)
+  for (const line of remarksOn(results, dead, typed, terminal)) terminal.note(line)
+  await tellDesktop(results, options, terminal)
+  for (const message of unwritten) terminal.note(message)
+  const code = exitCodeOf(results) || (reviewed?.hasFailed || unwritten.length > 0 ? EXIT.failed : EXIT.done)
+  if (code !== EXIT.done && !(softFail && code !== EXIT.interrupted)) return code
+  return reviewed?.isRejected ? EXIT.failed : EXIT.done
 }
 
 function assertUsage(words: readonly string[], { compare, filesFrom }: Options): void {
@@ -76,14 +107,9 @@ async function orUsage<T>(work: () => T | Promise<T>): Promise<T> {
 /** Finds the files to upload, in order. */
 async function findAll(
   words: readonly string[],
-  { path = '', keepFolders, stripComponents, name, filesFrom, allowEmpty }: Options,
+  { path = '', keepFolders = false, stripComponents = 0, name, filesFrom, allowEmpty }: Options,
   terminal: Terminal,
 ): Promise<readonly Entry[]> {
-  const how = {
-    path,
-    ...(keepFolders && { keepFolders }),
-    ...(stripComponents !== undefined && { stripComponents }),
-  }
   if (words.length === 0 && filesFrom === undefined) {
     if (terminal.isInteractive && isPiped())
       throw new UsageError(
@@ -91,6 +117,7 @@ async function findAll(
       )
     return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
   }
+  const how = { path, keepFolders, stripComponents }
   const listed = filesFrom === undefined ? [] : await orUsage(() => readFileList(filesFrom, terminal))
   const named = await findEntries(words, how, terminal)
   const entries = [...named, ...(await findEntries(listed, { ...how, isLiteral: true }, terminal))]
@@ -113,86 +140,30 @@ function isPiped(): boolean {
   }
 }
 
-async function uploadEntries(
-  entries: readonly Entry[],
-  call: UploadCall,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<number> {
-  const { options, typed } = call
-  const begun = performance.now()
-  const reports = await orUsage(() => openReports(options, terminal))
-  const reviewing = await orUsage(() => loadReviewing(options, terminal, signal))
-  const [only] = entries
-  const progress = startProgress(
-    entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
-    terminal,
-  )
-  const note = (line: string) => progress.around(() => terminal.note(line))
-  const printer = createResultPrinter(entries, options, terminal, progress)
-  let dead: string | undefined
-  let reviewed: Reviewed | undefined
-  try {
-    if (entries.length > 0 || reviewing)
-      await withUploads(options, terminal, {}, async uploads => {
-        await reviewing?.compare(imagesOf(entries), uploads, { note, draws: true })
-        const stored = entries.map(({ name }) => interruption(name))
-        for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
-          stored[index] = result
-          printer.settle(index, result)
-        }
-        dead = await uploads.explainUnreachable()
-        progress.stop()
-        reviewed = await reviewing?.finish(stored, uploads)
-      })
-  } finally {
-    progress.stop()
-  }
-  const results = printer.close()
-  const unwritten = await writeReports(reports, results, performance.now() - begun, reviewed?.summary)
-  sayWhatIsMissing(results, entries, call, terminal)
-  if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
-  await tellDesktop(results, options, terminal)
-  for (const message of unwritten) terminal.note(message)
-  const code = exitCodeOf(results) || (reviewed?.hasFailed || unwritten.length > 0 ? EXIT.failed : EXIT.done)
-  if (code !== EXIT.done && !(options.softFail && code !== EXIT.interrupted)) return code
-  return reviewed?.isRejected ? EXIT.failed : EXIT.done
-}
+/** Above this number, files that failed for the same reason are counted instead of listed. */
+const MOST_NAMED = 20
 
-/** Undefined if the images are neither compared nor shown in a comment. It is loaded only then. */
-async function loadReviewing(
-  options: Options,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<Reviewing | undefined> {
-  const { comment, compare, baseline, report } = options
-  if (!comment && compare === undefined && baseline === undefined && report === undefined) return undefined
-  const { openReviewing } = await import('../reviewing.ts')
-  return openReviewing(options, terminal, signal)
-}
-
-function sayWhatIsMissing(
+/** A line for each file that was not stored, or one for many with the same reason, and how to try again. */
+function noteFailures(
   results: readonly Result[],
   entries: readonly Entry[],
   { command, typed }: UploadCall,
   terminal: Terminal,
 ): void {
-  const failed = entries.filter((_, index) => results[index] && isFailure(results[index]))
-  for (const line of toFailureLines(results.filter(isFailure))) terminal.note(oneLine(line))
-  const pending = pendingOf(results)
-  if (pending.length > 0) terminal.note(sayFinish(pending, typed, terminal))
+  const failed = results.filter(isFailure)
   if (failed.length === 0) return
+  for (const reason of new Set(failed.map(({ error }) => error))) {
+    const names = failed.filter(({ error }) => error === reason).map(({ name }) => name)
+    const shown = names.length > MOST_NAMED ? [`${names[0]} and ${names.length - 1} others`] : names
+    for (const name of shown) terminal.note(oneLine(`${name}: ${reason}`))
+  }
   // As an argument, a name that a list may not contain would be allowed, or be a pattern.
-  const again = failed.filter(({ isListed, fault }) => !(isListed && fault))
+  const again = entries.filter(
+    ({ isListed, fault }, index) => isFailure(results[index] as Result) && !(isListed && fault),
+  )
   const words = again.filter(({ kind }) => kind !== 'clipboard').map(({ name }) => name)
   const isNamed = again.some(({ fileName }) => fileName !== undefined)
-  const line = lineFor(
-    command,
-    words,
-    typed.filter(([name]) => name !== 'name' || isNamed),
-    terminal,
-  )
-  terminal.note(
-    `${failed.length} of ${results.length} files failed.${again.length > 0 ? sayRepeat(line) : ''}`,
-  )
+  const used = typed.filter(([name]) => name !== 'name' || isNamed)
+  const repeat = again.length > 0 ? sayRepeat(lineFor(command, words, used, terminal)) : ''
+  terminal.note(`${failed.length} of ${results.length} files failed.${repeat}`)
 }

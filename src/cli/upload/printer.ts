@@ -1,0 +1,77 @@
+import type { Entry } from '../../client/entries.ts'
+import { endFor, lineFor, type OutputFormat } from '../../client/reports/format.ts'
+import { interruption, type Result } from '../../client/result.ts'
+import type { UploadEvents } from '../../client/uploads.ts'
+import { bytes } from '../../log-lines.ts'
+import { showMoment } from '../../times.ts'
+import { bar, startProgress } from '../progress.ts'
+import { oneLine, type Terminal } from '../terminal.ts'
+
+export interface Printer extends Required<UploadEvents> {
+  settle(index: number, result: Result): void
+  note(line: string): void
+  /** Removes the progress line. */
+  stop(): void
+  /** Prints what is left. @returns all results. Files without one count as interrupted */
+  finish(): readonly Result[]
+}
+
+/** Prints links in order, as soon as all before them are known, and a line about each file at once. */
+export function startPrinter(
+  entries: readonly Entry[],
+  { format, quiet }: { readonly format: OutputFormat; readonly quiet?: boolean },
+  terminal: Terminal,
+): Printer {
+  const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
+  const progress = startProgress(`Uploading ${what}`, terminal)
+  const results: (Result | undefined)[] = []
+  const begun = performance.now()
+  const noted = new Set<string>()
+  let [done, most, next] = [0, 0, 0]
+
+  function printReady(from: readonly (Result | undefined)[]): void {
+    for (let result = from[next]; result !== undefined; result = from[++next]) {
+      const line = lineFor(result, format)
+      if (line !== undefined) terminal.print(line)
+    }
+  }
+
+  function onStored(count: number): void {
+    most = Math.max(most, count)
+    if (entries.length > 1) progress.update(bar(most, entries.length, 'files'))
+  }
+
+  const note = (line: string) => progress.around(() => terminal.note(line))
+  return {
+    note,
+    onStored,
+    onNotice(message) {
+      if (!noted.has(message)) note(oneLine(terminal.mask(message)))
+      noted.add(message)
+    },
+    settle(index, result) {
+      const { name, url, size, expiresAt, warning } = result
+      results[index] = result
+      done++
+      progress.around(() => {
+        if (!quiet && url !== undefined) {
+          const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+          const parts = [oneLine(name), ...(size === undefined ? [] : [bytes(size)]), `${seconds} s`]
+          if (expiresAt !== undefined) parts.push(`expires ${showMoment(Date.parse(expiresAt))}`)
+          terminal.note(`[${done}/${entries.length}] ${parts.join('  ')}`)
+        }
+        if (warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${warning}`)))
+        printReady(results)
+      })
+      onStored(done)
+    },
+    stop: progress.stop,
+    finish() {
+      const all = entries.map(({ name }, index) => results[index] ?? interruption(name))
+      printReady(all)
+      const end = endFor(all, format)
+      if (end !== undefined) terminal.print(end)
+      return all
+    },
+  }
+}
