@@ -1,28 +1,21 @@
-import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { runBuilt } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf } from '../helpers/form.ts'
-import { needs } from '../helpers/needs.ts'
-import { isRunning } from '../helpers/processes.ts'
-import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
+import { runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 import { openSqlite } from '../helpers/sqlite.ts'
 
-/** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/chaos/crash.test.ts */
+/** CRASH_ROUNDS=200 npx vitest run test/chaos/crash.test.ts */
 const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 12)
-const POINTS = process.env['CRASH_POINTS']
-  ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
-  : [4, 7, 10, 13, 16]
 const CLIENTS = 6
 const SIZES = [40, 40, 30_000, 200_000, 3_000_000]
 
@@ -76,112 +69,6 @@ it(
   60_000 + ROUNDS * 6000,
 )
 
-describe('a kill -9 at a certain point of an upload', () => {
-  /** Of the main thread, which alone writes to the store. */
-  it.for(POINTS)(
-    'before write %i to the store: a repetition is answered, and nothing is doubled',
-    async (nth, context) => {
-      needs(context, 'strace', 'strace')
-      const directory = await makeDirectory()
-      const warm = await start(directory)
-      expect(await send(warm.url, newSent(40, false))).toBe(200)
-      warm.server.process.kill('SIGTERM')
-      await warm.server.exit
-
-      await configure(directory)
-      const one = newSent(40, true)
-      const traced = await startTraced(directory, `inject=pwrite64:signal=KILL:when=${nth}`)
-      if (traced.url) await send(traced.url, one).catch(() => {})
-      traced.end()
-      await traced.exit
-      const { server, url } = await start(directory)
-      await checkAfterStart(directory, server, new Set())
-      await checkAnswers(directory, url, [one])
-      await checkHistory(directory, [one])
-    },
-  )
-})
-
-describe('SIGTERM while a hook runs', () => {
-  const isSlow = (directory: string) => writeFile(join(directory, 'slow'), '')
-  const hookRuns = async (directory: string) =>
-    (await readFile(join(directory, 'runs'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
-
-  async function startSlow(graceMs: number, directory?: string) {
-    const place = directory ?? (await makeDirectory())
-    const script = 'echo $$ >> runs; while [ -e slow ]; do sleep 0.02; done'
-    const file = {
-      shutdown: { grace: `${graceMs}ms` },
-      finalization: { hooks: [{ name: 'slow', command: ['sh', '-c', script] }] },
-    }
-    await writeFile(join(place, 'upload-server.json'), JSON.stringify(file))
-    return { directory: place, ...(await start(place)) }
-  }
-
-  it('waits for it, and the client gets its answer', async () => {
-    const { directory, server, url } = await startSlow(20_000)
-    await isSlow(directory)
-    const one = newSent(40, false)
-    const sending = send(url, one)
-    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
-    server.process.kill('SIGTERM')
-    await sleep(200)
-    await rm(join(directory, 'slow'))
-    expect(await sending).toBe(200)
-    expect(await server.exit).toBe(0)
-  })
-
-  it('cuts it short at the end of its grace, and the next start finishes the upload', async () => {
-    const { directory, server, url } = await startSlow(300)
-    await isSlow(directory)
-    const sending = send(url, newSent(40, false)).catch(() => 'cut')
-    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
-    server.process.kill('SIGTERM')
-    expect(await sending).toBe('cut')
-    expect(await server.exit).toBe(1)
-    const [pid] = await hookRuns(directory)
-    expect(isRunning(Number(pid))).toBe(false)
-    expect(await query(directory, 'select state, attempts from uploads')).toEqual([
-      { state: 'stored', attempts: 0 },
-    ])
-
-    // Now nobody waits for it.
-    const next = await startSlow(300, directory)
-    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(2)
-    next.server.process.kill('SIGTERM')
-    expect(await next.server.exit).toBe(0)
-    await rm(join(directory, 'slow'))
-    await startSlow(300, directory)
-    const states = () => query(directory, 'select state from uploads')
-    await expect.poll(states, { timeout: 15_000 }).toEqual([{ state: 'done' }])
-    expect(await hookRuns(directory)).toHaveLength(3)
-  })
-})
-
-/** Starts a server whose system calls are tampered with. `url` is undefined when it does not live to tell it. */
-async function startTraced(directory: string, inject: string) {
-  const options = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', inject]
-  const child = spawn('strace', [...options, process.execPath, BIN, '--port', '0'], {
-    cwd: directory,
-    env: environmentIn(directory),
-    stdio: ['ignore', 'pipe', 'ignore'],
-    detached: true,
-  })
-  const end = () => {
-    try {
-      process.kill(-Number(child.pid), 'SIGKILL')
-    } catch {
-      // It has ended already.
-    }
-  }
-  onTestFinished(end)
-  const exit = once(child, 'close')
-  const lines = createInterface(child.stdout)
-  const [line] = await Promise.race([once(lines, 'line'), exit.then(() => [])])
-  const url = line === undefined ? undefined : String(JSON.parse(line).url)
-  return { url, end, exit }
-}
-
 /** A web server that hears of every upload. */
 async function startListener() {
   const jobs = new Set<string>()
@@ -201,12 +88,12 @@ async function startListener() {
 }
 
 /** The first hook fails for every other job until a file of its name says that it is mended. */
-async function configure(directory: string, webhook?: string): Promise<void> {
+async function configure(directory: string, webhook: string): Promise<void> {
   const flaky = `case "$UPLOAD_ID" in *[89abcdef]) test -e "mended-$UPLOAD_ID";; esac`
   const hooks = [
     { name: 'flaky', command: ['sh', '-c', flaky] },
-    ...(webhook ? [{ name: 'told', webhook, secret: 'sign-secret' }] : []),
-    ...(webhook ? [{ name: 'reads', command: ['grep', '-q', '"files"'] }] : []),
+    { name: 'told', webhook, secret: 'sign-secret' },
+    { name: 'reads', command: ['grep', '-q', '"files"'] },
   ]
   await writeFile(
     join(directory, 'upload-server.json'),

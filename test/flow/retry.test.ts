@@ -29,13 +29,6 @@ describe('a failure', () => {
     const last = transient(0)
     expect(await run([transient(0), last], { attempts: 2 })).toEqual({ attempts: 2, result: last })
   })
-
-  it('for good is thrown at once', async () => {
-    const error = new UploadError('destination_failed', 'no')
-    expect(await run([error], { attempts: 5 })).toEqual({ attempts: 1, result: error })
-    const other = new Error('no')
-    expect(await run([other], { attempts: 5 })).toEqual({ attempts: 1, result: other })
-  })
 })
 
 describe('a pause', () => {

@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { createSlots } from '../../src/flow/slots.ts'
 
@@ -78,13 +77,6 @@ describe('slots', () => {
     expect(await Promise.all([result, next])).toEqual(['first', 'next'])
   })
 
-  it('do not begin for who is gone already', async () => {
-    const slots = createSlots(1, 1)
-    const reason = new Error('gone')
-    await expect(slots.run(async () => 'never', AbortSignal.abort(reason))).rejects.toBe(reason)
-    expect(await slots.run(async () => 'ok', signal)).toBe('ok')
-  })
-
   it('take more, or less, from then on that they are resized', async () => {
     const slots = createSlots(1, 1)
     const [one, two, three] = [makeWork(), makeWork(), makeWork()]
@@ -105,18 +97,5 @@ describe('slots', () => {
     expect(three.hasBegun()).toBe(true)
     three.finish('three')
     expect(await Promise.all(results)).toEqual(['one', 'two', 'three'])
-  })
-
-  it('leave nothing behind on a signal that lives long', async () => {
-    const slots = createSlots(1, 100)
-    const { signal: long } = new AbortController()
-    const work = makeWork()
-    const all = [
-      slots.run(work.run, long),
-      ...Array.from({ length: 9 }, () => slots.run(async () => '', long)),
-    ]
-    work.finish('')
-    await Promise.all(all)
-    expect(getEventListeners(long, 'abort')).toHaveLength(0)
   })
 })

@@ -1,21 +1,23 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { UploadError } from '../../src/errors.ts'
 import { createCanceller } from '../../src/flow/cancellation.ts'
 import { createNamedSlots } from '../../src/flow/slots.ts'
 import { createPayloads, type Payload } from '../../src/payload/index.ts'
 import { createSpool } from '../../src/payload/spool.ts'
-import { defineProvider, type Target } from '../../src/providers/contract.ts'
+import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
 import { createOwner } from '../../src/store/owners.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { createBackground, type UploaderDeps } from '../../src/uploader/app.ts'
 import type { DestinationSpec } from '../../src/uploader/destinations.ts'
 import { createFinalizer } from '../../src/uploader/finalize.ts'
-import { createUploader } from '../../src/uploader/index.ts'
+import { createUploader, type Uploaded } from '../../src/uploader/index.ts'
 import type { Caller } from '../../src/uploader/input.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import type { UploadRequest } from '../../src/uploader/request.ts'
 import { makeDirectory } from './directory.ts'
+import { bytesOf } from './provider-contract.ts'
 import { closed } from './stores.ts'
 
 /** A target and what a destination may have beside it. */
@@ -110,3 +112,36 @@ export type TestProcess = Awaited<ReturnType<typeof openProcess>>
 async function* bodyOf(content: string) {
   yield Buffer.from(content)
 }
+
+/** A bucket in memory. Its puts wait while it is held, and fail as the test says. */
+export function makeBucket() {
+  const objects = new Map<string, string>()
+  const puts: string[] = []
+  const held: (() => void)[] = []
+  let isHeld = false
+  /** What becomes of the next puts. `lost`: they arrive, and their response is an error. */
+  const next: ('refused' | 'lost')[] = []
+  async function put(object: UploadObject): Promise<Stored> {
+    const { key } = object
+    puts.push(key)
+    if (isHeld) await new Promise<void>(resolve => held.push(resolve))
+    const fate = next.shift()
+    if (fate !== 'refused') objects.set(key, String(await bytesOf(object)))
+    if (fate) throw new UploadError('destination_failed', fate, { retryable: true, retryAfterS: 0 })
+    return { url: `https://img.example/${key}` }
+  }
+  const remove = async (key: string) => void objects.delete(key)
+  return {
+    ...{ objects, puts, next, target: { put, remove, exists: async (key: string) => objects.has(key) } },
+    hold() {
+      isHeld = true
+    },
+    letGo() {
+      isHeld = false
+      for (const go of held.splice(0)) go()
+    },
+  }
+}
+
+/** The object key of each file, or why it was not stored. */
+export const keysOf = ({ outcomes }: Uploaded) => outcomes.map(one => (one.ok ? one.key : one.error.message))

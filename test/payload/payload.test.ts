@@ -81,15 +81,6 @@ describe('a payload', () => {
     })
     expect(payload).toMatchObject({ contentType: 'image/svg+xml', extension: '.svg' })
   })
-
-  it('has folders of none by default', async () => {
-    const payload = await createPayloads().read(inChunks(Buffer.from('a'), 1), {
-      name: '',
-      spool: await makeSpool(),
-      limit: 1,
-    })
-    expect(payload).toMatchObject({ name: '', folders: [] })
-  })
 })
 
 describe('the limit of a payload', () => {
@@ -252,14 +243,5 @@ describe('a payload that fails', () => {
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     const part = createPayloads().readPart(inChunks(bytes, KEPT), options)
     await expect(part).resolves.toMatchObject({ error: full, sha256 })
-  })
-
-  it('passes on what is wrong with the directory of temporary files', async () => {
-    const spool: Spool = {
-      ...(await makeSpool()),
-      create: () => Promise.reject(Object.assign(new Error('EACCES'), { code: 'EACCES' })),
-    }
-    const read = createPayloads().read(inChunks(randomBytes(2 * MIB), MIB), { name: '', spool, limit: 1e9 })
-    await expect(read).rejects.toMatchObject({ code: 'EACCES' })
   })
 })

@@ -68,28 +68,6 @@ describe('a spool', () => {
     await file.close()
     await spool.close()
   })
-
-  it('gives every caller of place another name, and passes its failure on', async () => {
-    const spool = createSpool(await makeDirectory())
-    const places = await Promise.all([1, 2, 3].map(() => spool.place(async path => path)))
-    expect(new Set(places).size).toBe(3)
-    const failure = new Error('mine')
-    await expect(spool.place(() => Promise.reject(failure))).rejects.toBe(failure)
-    await spool.close()
-  })
-
-  it('has what is around it prepared once', async () => {
-    const directory = await makeDirectory()
-    let calls = 0
-    const spool = createSpool(join(directory, 'x'), async work => {
-      calls++
-      await mkdir(join(directory, 'x'), { mode: 0o755 })
-      return work(join(directory, 'x'))
-    })
-    for (const { file } of await Promise.all([spool.create(), spool.create()])) await file.close()
-    expect(calls).toBe(1)
-    await spool.close()
-  })
 })
 
 describe('sweepSpool', () => {
@@ -149,9 +127,5 @@ describe('sweepSpool', () => {
     const directory = await makeSpools(names, 100)
     await sweepSpool(directory)
     expect((await readdir(directory)).sort()).toEqual(names.sort())
-  })
-
-  it('is not bothered by a directory that is not there', async () => {
-    await sweepSpool(join(await makeDirectory(), 'absent'))
   })
 })

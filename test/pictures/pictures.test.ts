@@ -8,7 +8,6 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { upload } from '../helpers/form.ts'
 import { heifOf, imageOf } from '../helpers/heif.ts'
-import { pngChunk } from '../helpers/picture.ts'
 import { expectColour, open, plain, RED, type Rgb, startWith, store } from '../helpers/pictures-app.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
@@ -126,12 +125,6 @@ describe('pictures are converted', () => {
     await expectStored(await store(app, 'a.jpg', jpeg), [jpeg])
   })
 
-  it('without a name to begin with', async () => {
-    const app = await startWith({ format: 'webp' })
-    const { item } = await open(await store(app, 'photo', await (await photo()).png().toBuffer()))
-    expect(item.fileName).toBe('photo.webp')
-  })
-
   it('with the quality that is asked for', async () => {
     const source = await (await photo()).jpeg({ quality: 100 }).toBuffer()
     const sizes = await Promise.all(
@@ -245,12 +238,6 @@ describe('metadata', () => {
     }
   })
 
-  it('is removed although the result has more bytes', async () => {
-    const source = await plain(200, 200).withExif(WITH_PLACE).jpeg({ quality: 1 }).toBuffer()
-    const { meta } = await open(await store(await startWith({ stripMetadata: true }), 'a.jpg', source))
-    expect(meta.exif).toBeUndefined()
-  })
-
   it('is kept when it is not', async () => {
     const source = await (await taken()).jpeg().toBuffer()
     const { meta } = await open(await store(await startWith({ resize: { width: 100 } }), 'a.jpg', source))
@@ -304,15 +291,6 @@ describe('depth, colours and exactness', () => {
       await store(await startWith({ stripMetadata: true, resize: { percent: 50 } }), name, source),
     )
     expect(meta).toMatchObject(shape)
-  })
-
-  it('of a lossless WebP stay when it is changed', async () => {
-    const source = await (await photo(40, 30)).webp({ lossless: true }).toBuffer()
-    const { bytes } = await open(
-      await store(await startWith({ stripMetadata: true, resize: { percent: 50 } }), 'a.webp', source),
-    )
-    const pixels = (picture: Sharp) => picture.removeAlpha().raw().toBuffer()
-    expect(await pixels(sharp(bytes))).toEqual(await pixels(sharp(source).resize({ width: 20 })))
   })
 
   it.for(['jpeg', 'png', 'webp'] as const)(
@@ -377,13 +355,6 @@ describe('files of several still pictures', () => {
     },
   )
 
-  it('an HEIC becomes a JPEG of the primary one', async () => {
-    const image = imageOf(await readFile(HEIC))
-    const heic = heifOf([image, image], { primary: 2, brands: ['heic', 'mif1'] })
-    const { meta, item } = await open(await store(await startWith({ resize: { width: 32 } }), 'a.heic', heic))
-    expect([meta.format, meta.width, meta.height, item.fileName]).toEqual(['jpeg', 32, 32, 'a.jpg'])
-  })
-
   it('an animated AVIF is stored as it is, or refused by name when its metadata is to go', async () => {
     const animated = heifOf([await avif(64, RED)], { brands: ['avis', 'avif', 'mif1'] })
     await expectStored(await store(await startWith({ format: 'webp', larger: true }), 'a.avif', animated), [
@@ -396,39 +367,6 @@ describe('files of several still pictures', () => {
     )
     expectFailure(answer, 422, 'source_failed')
     expect(answer.message).toContain('"a.avif" could not be removed, because it is an animated AVIF')
-  })
-})
-
-describe('animated PNG', () => {
-  const HEAD = 33 // signature and IHDR
-
-  /** With what phones and editors write into it, and what somebody put behind its end. */
-  async function animated(): Promise<Buffer> {
-    const png = await (await photo(40, 30)).withExif(WITH_PLACE).withIccProfile('p3').png().toBuffer()
-    const control = pngChunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
-    const text = pngChunk('tEXt', Buffer.from('Author\0somebody'))
-    return Buffer.concat([png.subarray(0, HEAD), control, text, png.subarray(HEAD), Buffer.from('somebody')])
-  }
-
-  it('loses its metadata, and keeps frames and colours', async () => {
-    const source = await animated()
-    expect((await sharp(source).metadata()).exif).toBeDefined()
-    const answer = await store(await startWith({ stripMetadata: true, format: 'webp' }), 'a.png', source)
-    const { bytes, meta, item } = await open(answer)
-    expect(item.contentType).toBe('image/apng')
-    expect(meta.exif).toBeUndefined()
-    expect(meta.icc).toBeDefined()
-    expect(bytes.includes('somebody')).toBe(false)
-    expect(bytes.includes('acTL')).toBe(true)
-    const pixels = (png: Buffer) => sharp(png).raw().toBuffer()
-    expect((await pixels(bytes)).equals(await pixels(source))).toBe(true)
-  })
-
-  it('is stored as it is when it has none, and refused when it is cut short', async () => {
-    const app = await startWith({ stripMetadata: true })
-    const clean = await (await open(await store(app, 'a.png', await animated()))).bytes
-    await expectStored(await store(app, 'b.png', clean), [clean])
-    expectFailure(await store(app, 'c.png', clean.subarray(0, -5)), 422, 'source_failed')
   })
 })
 
@@ -454,17 +392,6 @@ describe('animated pictures', () => {
     expectColour(at(15, 30), BLUE)
     expectColour(at(15, 50), RED)
   })
-
-  it('have the watermark on every frame', async () => {
-    const app = await startWith({ watermark: { image: './mark.png', scale: 0.5 } })
-    await writeFile(join(app.directory, 'mark.png'), await plain(10, 10, [255, 255, 255]).png().toBuffer())
-    const { meta, at } = await open(await store(app, 'a.gif', await gif()))
-    expect(meta.pages).toBe(3)
-    for (const frame of [0, 1, 2]) {
-      expectColour(at(58, frame * 40 + 38), [255, 255, 255])
-      expectColour(at(2, frame * 40 + 2), frame === 1 ? BLUE : RED)
-    }
-  })
 })
 
 describe('a watermark', () => {
@@ -486,12 +413,6 @@ describe('a watermark', () => {
 
   it('shows what is under it', async () => {
     expectColour((await marked({ opacity: 0.5 })).at(398, 298), [255, 128, 128])
-  })
-
-  it('fits into a picture that is smaller', async () => {
-    const { at } = await marked({ scale: 1, position: 'centre' }, 60, 20)
-    expectColour(at(30, 10), white)
-    expectColour(at(2, 10), RED)
   })
 
   it('of text says that no font is there, instead of drawing boxes', async () => {
@@ -544,12 +465,6 @@ describe('left as they are:', () => {
     ['BMP', Buffer.concat([Buffer.from('BM'), randomBytes(100)])],
   ] as const)('%s', async ([, content]) => {
     await expectStored(await store(await startWith(everything), 'a.png', Buffer.from(content)), [content])
-  })
-
-  it('pictures of destinations that say so', async () => {
-    const app = await startWith(everything, { images: {} })
-    const source = await (await photo()).withExif(WITH_PLACE).jpeg().toBuffer()
-    await expectStored(await store(app, 'a.jpg', source), [source])
   })
 })
 
@@ -668,22 +583,6 @@ describe('a request asks for', () => {
     expectFailure(answer, 400, 'invalid_request')
     expect(answer.message).toContain(words)
   })
-
-  it('something else under the same Idempotency-Key', async () => {
-    const app = await startWith({ allowFromRequest: requests })
-    const source = await (await photo()).png().toBuffer()
-    const send = async (query: string) =>
-      (
-        await fetch(`${app.url}/upload?filename=a.png${query}`, {
-          method: 'PUT',
-          body: source,
-          headers: { 'Idempotency-Key': 'one' },
-        })
-      ).status
-    expect([await send('&format=webp'), await send('&format=webp'), await send('&format=jpeg')]).toEqual([
-      200, 200, 422,
-    ])
-  })
 })
 
 it('many at once are changed one after the other, each by itself', async () => {
@@ -732,11 +631,5 @@ describe('without a package', () => {
     )
     const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expect((await open(other)).item.contentType).toBe('image/webp')
-  })
-
-  it('pictures are stored as they are when nothing is asked for', async () => {
-    const url = await spawnWithout('sharp', undefined)
-    const picture = await plain(10, 10).png().toBuffer()
-    await expectStored(await upload(`${url}/upload`, { 'a.png': picture }), [picture])
   })
 })

@@ -1,225 +1,151 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { runCli } from '../cli/run-cli.ts'
+import { createNamedSlots } from '../../src/flow/slots.ts'
+import { findFiles } from '../../src/store/history.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { eventually } from '../helpers/eventually.ts'
-import { download, list, post, upload } from '../helpers/form.ts'
-import { startGate } from '../helpers/gate.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
-import { startStubBucket } from '../helpers/stub-bucket.ts'
+import { download, upload } from '../helpers/form.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { keysOf, makeBucket, openProcess, type TestDestination } from '../helpers/uploader.ts'
 
-/** Three folders; `broken` can't be written, since a file stands where it should be. */
-async function start(options: Record<string, Record<string, unknown>>): Promise<TestApp> {
-  const directory = await makeDirectory()
-  await writeFile(join(directory, 'blocked'), '')
-  const local = Object.fromEntries(
-    ['main', 'other', 'broken'].map(name => [
-      name,
-      { directory: name === 'broken' ? 'blocked/x' : name, serve: true, ...options[name] },
-    ]),
-  )
-  return startApp({
-    directory,
-    config: { default: 'local/main', providers: { local }, limits: { retries: 0 } },
-  })
+type Options = NonNullable<TestDestination['common']>
+
+/** Two buckets. @param options of `main` */
+async function open(options: Options, more: Parameters<typeof openProcess>[1] = {}, others: Options = {}) {
+  const [main, other] = [makeBucket(), makeBucket()]
+  const destinations = { main: { ...main, common: options }, other: { ...other, common: others } }
+  return { main, other, ...(await openProcess(destinations, more)) }
 }
 
-const storedIn = async (app: TestApp) =>
-  (await app.files()).map(path => path.split('/')[0]).filter(name => name !== 'blocked')
+const mirror = (required: boolean) => ({ mirrors: [{ destination: 'test/other', required }] })
+const FALLBACK = { fallback: 'test/other' }
 
 describe('a fallback', () => {
-  it('is not used while the destination works', async () => {
-    const app = await start({ main: { fallback: 'local/other' } })
-    expect(await upload(`${app.url}/upload`, { 'a.png': 'one' })).toMatchObject({ status: 200 })
-    expect(await storedIn(app)).toEqual(['main'])
-  })
-
-  // A large one is written to a disk before it is stored: that was the disk of the broken destination.
-  it.each([
-    ['a small', 'one'],
-    ['a large', 'one'.repeat(3_000_000)],
-  ])('takes %s file when the destination fails, and the answer names it', async (_, content) => {
-    const app = await start({ broken: { fallback: 'local/other' } })
-    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': content })
-    expect(answer).toMatchObject({ status: 200, success: true, items: [{ destination: 'local/other' }] })
-    expect(answer.result[0]).toContain('/files/other/')
-    expect((await download(answer.result[0]!)).equals(Buffer.from(content))).toBe(true)
-    expect(app.rawLog()).toContain('its fallback local/other is used')
+  it('gets a file when the destination fails, and only then; the outcome and the log say so', async () => {
+    const { main, other, send, warnings } = await open(FALLBACK)
+    await send({ 'a.txt': 'one' })
+    expect([main.puts, other.puts]).toEqual([['a.txt'], []])
+    main.next.push('refused')
+    const { outcomes } = await send({ 'b.txt': 'two' })
+    expect(outcomes).toMatchObject([{ ok: true, destination: 'test/other' }])
+    expect(other.objects).toEqual(new Map([['b.txt', 'two']]))
+    expect(warnings).toMatchObject([{ message: 'test/main failed; its fallback test/other is used' }])
   })
 
   it('that fails, too, is named beside the destination', async () => {
-    const app = await start({ broken: { fallback: 'local/main' }, main: { directory: 'blocked/y' } })
-    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': 'one' })
-    expect(answer.success).toBe(false)
-    expect(answer.message).toMatch(/local\/broken.*Its fallback local\/main also failed/)
-  })
-})
-
-describe('a refusal over a conflict', () => {
-  it('was taken for a failure, and the fallback got the file with success', async () => {
-    const main = { fallback: 'local/other', onConflict: 'error', keyTemplate: '{filename}{extname}' }
-    const app = await start({ main })
-    await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
-    expect(answer).toMatchObject({ status: 502, success: false, code: 'destination_failed' })
-    expect(answer.message).toContain('"a.png" already exists at local/main')
-    expect(await storedIn(app)).toEqual(['main'])
+    const { main, other, send } = await open(FALLBACK)
+    for (const { next } of [main, other]) next.push('refused')
+    const [message] = keysOf(await send({ 'a.txt': 'one' }))
+    expect(message).toBe('refused Its fallback test/other also failed: refused')
   })
 
-  it('by a mirror is told, and a required mirror fails the upload', async () => {
-    const other = { onConflict: 'error', keyTemplate: '{filename}{extname}' }
-    const app = await start({ main: { mirrors: [{ destination: 'local/other', required: true }] }, other })
-    await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
-    expect(answer.message).toMatch(
-      /was not stored at local\/other, the required mirror of local\/main: "a.png" already exists at/,
-    )
+  it('got a file with success when a refusal over a conflict was taken for a failure', async () => {
+    const { other, send } = await open({ ...FALLBACK, onConflict: 'error' })
+    await send({ 'a.txt': 'one' })
+    expect(keysOf(await send({ 'a.txt': 'two' }))).toEqual([
+      expect.stringContaining('"a.txt" already exists at test/main'),
+    ])
+    expect(other.puts).toEqual([])
   })
-})
 
-it('a required mirror that failed took the payload from another one that still read it', async () => {
-  const bucket = await startStubBucket()
-  const directory = await makeDirectory()
-  await writeFile(join(directory, 'blocked'), '')
-  const mirrors = [{ destination: 'local/broken', required: true }, 's3/slow']
-  const app = await startApp({
-    directory,
-    config: {
-      default: 'local/main',
-      limits: { retries: 2 },
-      providers: {
-        local: {
-          main: { directory: 'main', serve: true, mirrors },
-          broken: { directory: 'blocked/x', serve: true },
-        },
-        s3: { slow: bucket.options },
-      },
-    },
+  it('lay behind a large file that was written to the disk of the broken destination first', async () => {
+    const directory = await makeDirectory()
+    await writeFile(join(directory, 'blocked'), '')
+    const local = {
+      broken: { directory: 'blocked/x', serve: true, fallback: 'local/main' },
+      main: { directory: 'main', serve: true },
+    }
+    const app = await startApp({ directory, config: { default: 'local/broken', providers: { local } } })
+    const content = Buffer.alloc(9_000_000, 'x')
+    const answer = await upload(`${app.url}/upload`, { 'a.png': content })
+    expect(answer).toMatchObject({ status: 200, items: [{ destination: 'local/main' }] })
+    expect((await download(answer.result[0]!)).equals(content)).toBe(true)
   })
-  const large = Buffer.alloc(3_000_000, 'x')
-  bucket.hold()
-  bucket.refuse(1, 503)
-  const sent = upload(`${app.url}/upload`, { 'a.bin': large })
-  await eventually(() => expect(bucket.puts).toHaveLength(2))
-  bucket.letGo()
-  expect((await sent).message).toContain('was not stored at local/broken, the required mirror of local/main')
-  await expect.poll(() => [...bucket.objects.values()].map(bytes => bytes.equals(large))).toEqual([true])
 })
 
 describe('mirrors', () => {
-  it('get a copy, and the answer and the history know it', async () => {
-    const app = await start({ main: { mirrors: ['local/other'] } })
-    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    expect(answer.status).toBe(200)
-    const [item] = answer.items as unknown as { mirrors: { destination: string; imgUrl: string }[] }[]
-    expect(item?.mirrors).toMatchObject([{ destination: 'local/other' }])
-    expect((await download(item!.mirrors[0]!.imgUrl)).toString()).toBe('one')
-    expect(await storedIn(app)).toEqual(['main', 'other'])
+  it('get a copy, and the outcome and the history know it', async () => {
+    const { other, send, database } = await open(mirror(false))
+    const { outcomes } = await send({ 'a.txt': 'one' })
+    expect(outcomes).toMatchObject([{ ok: true, mirrors: [{ destination: 'test/other', key: 'a.txt' }] }])
+    expect(other.objects).toEqual(new Map([['a.txt', 'one']]))
+    const entries = await database.read(db => findFiles(db, { limit: 9 }))
+    expect(entries.map(({ destination }) => destination).sort()).toEqual(['test/main', 'test/other'])
   })
 
-  it('that fail are in the answer and the log, and do not fail the upload', async () => {
-    const app = await start({ main: { mirrors: ['local/broken', 'local/other'] } })
-    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    expect(answer).toMatchObject({ status: 200, success: true })
-    const [item] = answer.items as unknown as { mirrors: { destination: string; error?: string }[] }[]
-    expect(item?.mirrors[0]).toMatchObject({ destination: 'local/broken', error: expect.any(String) })
-    expect(item?.mirrors[1]).not.toHaveProperty('error')
-    expect(app.rawLog()).toContain('Could not store a copy at the mirror local/broken')
-  })
-})
-
-describe('a mirror', () => {
-  /** Two buckets, of which `main` has `copy` as its mirror. */
-  async function startWithCopy(required: boolean, more: object = {}, limits: object = {}) {
-    const [main, copy] = [await startStubBucket(), await startStubBucket()]
-    const mirrors = [{ destination: 's3/copy', required }]
-    const s3 = { main: { ...main.options, mirrors, ...more }, copy: copy.options }
-    const config = {
-      default: 's3/main',
-      keyTemplate: '{filename}{extname}',
-      limits: { retries: 0, ...limits },
-      sources: { url: { allowPrivate: true } },
-      providers: { s3 },
-    }
-    return { main, copy, app: await startApp({ config }) }
-  }
-
-  it.each(['a form', 'a URL'])('that hung blocked the healthy destination (%s)', async kind => {
-    const { main, copy, app } = await startWithCopy(false, {}, { perDestination: { concurrent: 1 } })
-    const gate = await startGate()
-    gate.open()
-    const ask = (name: string) =>
-      kind === 'a URL'
-        ? post(`${app.url}/upload`, list(gate.url.replace('file', name)))
-        : upload(`${app.url}/upload`, { [`${name}.txt`]: name })
-    copy.hold()
-    const first = ask('a')
-    await expect.poll(() => copy.puts).toEqual(['a.txt'])
-    const second = ask('b')
-    await expect.poll(() => main.puts).toEqual(['a.txt', 'b.txt'])
-    copy.letGo()
-    expect([(await first).status, (await second).status]).toEqual([200, 200])
-    await expect.poll(() => [...copy.objects.keys()]).toEqual(['a.txt', 'b.txt'])
+  it('that fail are in the outcome and the log, and do not fail the upload', async () => {
+    const { other, send, warnings } = await open(mirror(false))
+    other.next.push('refused')
+    const { outcomes } = await send({ 'a.txt': 'one' })
+    expect(outcomes).toMatchObject([
+      { ok: true, mirrors: [{ destination: 'test/other', error: expect.any(String) }] },
+    ])
+    expect(warnings).toMatchObject([{ message: 'Could not store a copy at the mirror test/other' }])
   })
 
-  it.each(['error', 'rename', 'replace'])(
-    'that is required failed once, and the upload became impossible (onConflict: %s)',
-    async onConflict => {
-      const { main, copy, app } = await startWithCopy(true, { onConflict })
-      copy.refuse(1)
-      const send = () => upload(`${app.url}/upload`, { 'a.txt': 'one' })
-      expect(await send()).toMatchObject({ status: 502, code: 'destination_failed' })
-      expect(await send()).toMatchObject({ status: 200, items: [{ fileName: 'a.txt' }] })
-      expect([...main.objects.keys(), ...copy.objects.keys()]).toEqual(['a.txt', 'a.txt'])
-      const other = await upload(`${app.url}/upload`, { 'a.txt': 'two' })
-      expect(other.status).toBe(onConflict === 'error' ? 502 : 200)
-    },
-  )
-
-  it('that is required failed, and no history knew the file at the destination', async () => {
-    const { copy, app } = await startWithCopy(true, { expiry: { default: '30d' } })
-    copy.refuse(1)
-    expect(await upload(`${app.url}/upload`, { 'a.txt': 'one' })).toMatchObject({ status: 502 })
-    const env = { XDG_DATA_HOME: join(app.directory, 'data') }
-    const { stdout } = await runCli(['history', '--json'], { cwd: app.directory, env })
-    expect(JSON.parse(stdout)).toMatchObject([
-      { destination: 's3/main', key: 'a.txt', expiresAt: expect.any(String) },
+  it('that are required fail the upload over a conflict', async () => {
+    const { send } = await open(mirror(true), {}, { onConflict: 'error' })
+    await send({ 'a.txt': 'one' })
+    expect(keysOf(await send({ 'a.txt': 'two' }))).toEqual([
+      expect.stringMatching(
+        /was not stored at test\/other, the required mirror of test\/main: "a.txt" already exists at/,
+      ),
     ])
   })
 })
 
-it.each([
-  [
-    'no such destination',
-    { fallback: 'local/typo' },
-    'providers.local.main.fallback: "local/typo" is not a destination',
-  ],
-  [
-    'the destination itself',
-    { mirrors: ['local/main'] },
-    'providers.local.main.mirrors[0]: must be another destination, not this one',
-  ],
-  [
-    'a provider alone',
-    { fallback: 'local' },
-    'providers.local.main.fallback: must be a destination, written',
-  ],
-  [
-    'a broken expression',
-    { urlRewrite: [{ from: '(', to: '' }] },
-    'providers.local.main.urlRewrite[0].from: is not a valid regular expression',
-  ],
-])('a configuration with %s is refused', async (_what, options, message) => {
-  await expect(start({ main: options })).rejects.toThrow(message)
-})
-
-it('URL rewriting changes the links of its destination only', async () => {
-  const app = await start({
-    main: { urlRewrite: [{ from: '^https?://[^/]+/files', to: 'https://cdn.example' }] },
+describe('a mirror', () => {
+  it('that hung blocked the healthy destination', async () => {
+    const { main, other, send, background } = await open(mirror(false), { slots: createNamedSlots(1, 100) })
+    other.hold()
+    const first = send({ 'a.txt': 'one' })
+    await expect.poll(() => other.puts).toEqual(['a.txt'])
+    const second = send({ 'b.txt': 'two' })
+    await expect.poll(() => main.puts).toEqual(['a.txt', 'b.txt'])
+    other.letGo()
+    expect([await first, await second].flatMap(keysOf)).toEqual(['a.txt', 'b.txt'])
+    await background.idle()
+    expect([...other.objects.keys()]).toEqual(['a.txt', 'b.txt'])
   })
-  const main = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-  const other = await upload(`${app.url}/upload?configName=other`, { 'a.png': 'one' })
-  expect(main.result[0]).toMatch(/^https:\/\/cdn\.example\/main\//)
-  expect(other.result[0]).toMatch(/^http:\/\/127\.0\.0\.1/)
+
+  it('that is required failed, and took the payload from another one that still read it', async () => {
+    const [main, broken, slow] = [makeBucket(), makeBucket(), makeBucket()]
+    const mirrors = [
+      { destination: 'test/broken', required: true },
+      { destination: 'test/slow', required: false },
+    ]
+    const destinations = { main: { ...main, common: { mirrors } }, broken, slow }
+    const { send, background } = await openProcess(destinations)
+    broken.next.push('refused')
+    slow.hold()
+    const sending = send({ 'a.txt': 'x'.repeat(9_000_000) })
+    await expect.poll(() => slow.puts).toHaveLength(1)
+    expect(keysOf(await sending)).toEqual([expect.stringContaining('was not stored at test/broken')])
+    slow.letGo()
+    await background.idle()
+    expect(slow.objects.get('a.txt')).toHaveLength(9_000_000)
+  })
+
+  it.each(['error', 'rename', 'replace'] as const)(
+    'that is required failed once, and the upload became impossible (onConflict: %s)',
+    async onConflict => {
+      const { main, other, send, background } = await open({ ...mirror(true), onConflict })
+      other.next.push('refused')
+      expect((await send({ 'a.txt': 'one' })).outcomes).toMatchObject([{ ok: false }])
+      await background.idle()
+      expect(keysOf(await send({ 'a.txt': 'one' }))).toEqual(['a.txt'])
+      expect([...main.objects.keys(), ...other.objects.keys()]).toEqual(['a.txt', 'a.txt'])
+      const { outcomes } = await send({ 'a.txt': 'two' })
+      expect(outcomes).toMatchObject([{ ok: onConflict !== 'error' }])
+    },
+  )
+
+  it('that is required failed, and no history knew the file at the destination', async () => {
+    const { other, send, database } = await open({ ...mirror(true), expiry: { default: 3_600_000 } })
+    other.next.push('refused')
+    expect((await send({ 'a.txt': 'one' })).outcomes).toMatchObject([{ ok: false }])
+    expect(await database.read(db => findFiles(db, { limit: 9 }))).toMatchObject([
+      { destination: 'test/main', key: 'a.txt', expiresAt: expect.any(Number) },
+    ])
+  })
 })

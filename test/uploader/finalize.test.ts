@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Upload } from '../../src/store/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
-import { advance, takeStored } from '../../src/store/pending.ts'
+import { advance } from '../../src/store/pending.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
 import { FinalizationPending } from '../../src/uploader/finalization-pending.ts'
@@ -12,7 +12,6 @@ import { LONGEST_PAUSE_MS } from '../../src/uploader/finalize.ts'
 import type { Hook } from '../../src/uploader/hooks.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { lockSqlite } from '../helpers/sqlite.ts'
-import { kill } from '../helpers/stores.ts'
 import { openProcess, type TestProcess } from '../helpers/uploader.ts'
 
 const never = new AbortController().signal
@@ -95,19 +94,6 @@ describe('when the database breaks', () => {
     expect(await here.database.read(db => findFiles(db, { limit: 10 }))).toHaveLength(1)
   })
 
-  it('after everything was delivered: another process waits for the one that knows of it', async () => {
-    const { hook, runs } = makeHook('hook')
-    const [here, there] = [await openBreaking([hook]), await open([hook])]
-    const { id } = await pending(upload(here))
-    here.unlock()
-    const finished = retry(there, id)
-    await sleep(100)
-    await here.finalizer.saveKept()
-    await retry(here, id)
-    expect(await finished).toMatchObject({ state: 'done', files: [{ key: 'a.png' }] })
-    expect(await runs()).toBe(1)
-  })
-
   it('after everything was delivered: a repetition of the request is pending as well, and answered once it is cured', async () => {
     const here = await openBreaking([])
     const send = () => here.send({ 'a.png': 'one' }, { idempotency: { key: 'k', fingerprint: 'f' } })
@@ -161,21 +147,6 @@ describe('two processes of one database', () => {
     expect(await retry(there, id)).toMatchObject({ state: 'done' })
     expect(await runs()).toBe(1)
   })
-
-  it('take over what the other one was at when it was killed, and let it write nothing any more', async () => {
-    const { hook, is, isNot, runs } = makeHook('hook')
-    const [here, there] = [await open([hook]), await open([hook])]
-    await is('slow')
-    const completed = pending(upload(here))
-    await expect.poll(runs).toBe(1)
-    await kill(here.database, here.owner.id)
-    const [row] = await here.database.read(db => db.all<{ id: string }>(sql`select id from uploads`))
-    await there.owner.keepAlive()
-    expect(await takeStored(there.database, String(row?.id), there.owner.id)).toBeDefined()
-    await isNot('slow')
-    expect((await completed).problem).toBe('Another server process has taken over the upload.')
-    expect(await read(there, String(row?.id))).toMatchObject({ state: 'stored', owner: there.owner.id })
-  })
 })
 
 describe('a hook that fails', () => {
@@ -216,23 +187,6 @@ describe('a hook that fails', () => {
     expect(await read(here, id)).toMatchObject({ state: 'stored', attempts: 0, owner: '' })
   })
 
-  it('was about to do so when a request came: that one makes an attempt of its own', async () => {
-    const { hook, runs } = makeHook('hook')
-    const script =
-      'echo run >> "$0"; test -e "$0.mended"; ended=$?; touch "$0.looked"; sleep 0.3; exit $ended'
-    const flaky = { ...hook, command: ['sh', '-c', script, join(directory, 'hook')] }
-    const here = await open([flaky])
-    const { id } = await pending(upload(here))
-    await rm(join(directory, 'hook.looked'))
-    const failing = pending(retry(here, id))
-    await expect.poll(() => readFile(join(directory, 'hook.looked'), 'utf8').catch(() => undefined)).toBe('')
-    await writeFile(join(directory, 'hook.mended'), '')
-    const requests = await Promise.all([1, 2, 3].map(() => retry(here, id)))
-    expect(requests.map(one => one?.state)).toEqual(['done', 'done', 'done'])
-    await failing
-    expect(await runs(), 'all wait for the same attempt').toBe(3)
-  })
-
   it('and was taken out of the configuration keeps nothing pending', async () => {
     const hook = makeHook('hook')
     const id = await uploadPending(await open([hook.hook]), hook)
@@ -271,18 +225,6 @@ describe('a hook that is not required', () => {
     await retry(here, id)
     expect((await read(here, id))?.state).toBe('done')
     expect([await chat.runs(), await other.runs()]).toEqual([3, 1])
-  })
-
-  it('is in the log when a required one fails behind it, too', async () => {
-    const [chat, other] = [makeHook('chat'), makeHook('other')]
-    await chat.is('broken')
-    await other.is('broken')
-    const here = await open([{ ...chat.hook, required: false }, other.hook])
-    await pending(upload(here))
-    expect(here.warnings.map(({ message }) => message)).toEqual([
-      expect.stringContaining('Hook "chat" failed: '),
-      expect.stringContaining('Hook "other" failed: '),
-    ])
   })
 
   it('is given up after 8 attempts, and the log says so', async () => {

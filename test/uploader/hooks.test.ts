@@ -173,10 +173,6 @@ describe('what takes too long is killed with its children', () => {
     expect(message).toBe('the server is shutting down')
   })
 
-  it('and when it ignores every polite signal', async () => {
-    expect(await failureOf(shell("trap '' TERM INT HUP; while :; do sleep 1; done", 300))).toContain('longer')
-  })
-
   it('nothing is started any more once the server goes down', async () => {
     const directory = await makeDirectory()
     const message = await failureOf(shell(`touch "${directory}/started"`), endsIn(0))
@@ -204,12 +200,6 @@ describe('a webhook', () => {
     expect(await call(() => {}, 300)).toBe('it took longer than 0.3 s')
   })
 
-  it('that breaks off says so', async () => {
-    const message = await call(req => void req.socket.resetAndDestroy())
-    expect(message).toMatch(/^127\.0\.0\.1:\d+ /)
-    expect(message).not.toBe('it did not fail')
-  })
-
   it('that answers without end is not read to it', async () => {
     const endless: RequestListener = (_req, res) => {
       const more = () => {
@@ -229,24 +219,8 @@ describe('a webhook', () => {
     expect(await call(trickle, 300)).toBe('it took longer than 0.3 s')
   })
 
-  it('that does not answer is left when the server goes down', async () => {
-    expect(await call(() => {}, 5000, endsIn(200))).toContain('shutting down')
-  })
-
   it('that nobody answers at says so', async () => {
     const hook = { name: 'test', webhook: 'http://127.0.0.1:9/hook', timeoutMs: 5000 }
     expect(await failureOf(hook)).toBe("127.0.0.1:9 can't be reached: it refuses connections.")
-  })
-
-  it('gets a large job whole', async () => {
-    const bodies: string[] = []
-    const { origin: webhook } = await serve(async (req, res) => {
-      let body = ''
-      for await (const chunk of req) body += chunk
-      bodies.push(body)
-      res.end()
-    })
-    await runHook({ name: 'test', webhook, timeoutMs: 5000 }, newJob(5000), deps, never)
-    expect(JSON.parse(String(bodies[0])).files).toHaveLength(5000)
   })
 })

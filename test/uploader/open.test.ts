@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import * as z from '../../src/packages/zod.ts'
 import { defineProvider, type Target } from '../../src/providers/contract.ts'
 import type { DestinationSpec } from '../../src/uploader/destinations.ts'
-import { closeTargets, createPutQueues, openDestinations, openTarget } from '../../src/uploader/open.ts'
+import { createPutQueues, openDestinations, openTarget } from '../../src/uploader/open.ts'
 import { objectOf } from '../helpers/provider-contract.ts'
 
 describe('openDestinations', () => {
@@ -33,15 +33,6 @@ describe('openDestinations', () => {
       queue: undefined,
     })
     expect(second).toMatchObject({ name: 'own', isContentKey: true })
-  })
-
-  it('makes a queue for targets that take one put at a time', async () => {
-    const [one] = await openDestinations(
-      [spec('one', { ...target, traits: { serial: true } })],
-      '{filename}',
-      () => {},
-    )
-    expect(one?.queue).toBeDefined()
   })
 
   it('shares putQueues with destinations of the same name, and with no others', async () => {
@@ -149,24 +140,6 @@ describe('openDestinations', () => {
         message: expect.stringMatching(new RegExp(`^Could not ${what} "a" at test/one: ${reason}\\. `)),
         retryable,
       })
-  })
-
-  it('closes the others when one throws at that', async () => {
-    const closed: string[] = []
-    const broken = () => {
-      throw new Error('no luck')
-    }
-    const targets = [
-      { ...target, close: broken },
-      { ...target, close: async () => void closed.push('two') },
-    ]
-    const opened = await openDestinations(
-      targets.map((made, index) => spec(String(index), made)),
-      '{filename}',
-      () => {},
-    )
-    await closeTargets(opened.map(one => one.target))
-    expect(closed).toEqual(['two'])
   })
 
   it('does not wait for ever', async () => {

@@ -80,9 +80,7 @@ it('a file that is there for a week after its time is an error', async () => {
   const { sweeper, told, remember } = await open(() => Promise.reject(new Error('no')))
   await remember('old', Date.now() - 8 * DAY_MS)
   sweeper.start()
-  await expect
-    .poll(() => told)
-    .toMatchObject([{ level: 'error', message: expect.stringContaining('history expired') }])
+  await expect.poll(() => told).toMatchObject([{ level: 'error' }])
 })
 
 it('a destination that fails again and again holds up no other one, and is left alone until the next round', async () => {
@@ -110,32 +108,6 @@ const watch = (db: Db, look: (text: string) => void): Db => ({
     look(query.text)
     return db.all(query)
   },
-})
-
-/** A database that refuses to write what was removed, as long as it `isBroken`. */
-function breaking() {
-  const state = { isBroken: false }
-  const look = (text: string) => {
-    if (state.isBroken && text.startsWith('delete from objects')) throw new Error('full')
-  }
-  const wrap = (database: Database): Database => ({
-    ...database,
-    tx: work => database.tx(async db => work(watch(db, look))),
-  })
-  return { state, wrap }
-}
-
-it('what the database does not take is written as soon as it does', async () => {
-  const { state, wrap } = breaking()
-  const { sweeper, told, remember, left } = await open(async () => {}, {}, wrap)
-  state.isBroken = true
-  await remember('a', 1)
-  sweeper.start()
-  await expect
-    .poll(() => told)
-    .toMatchObject([{ level: 'warn', message: 'Could not delete expired files: full' }])
-  state.isBroken = false
-  await expect.poll(left).toBe(0)
 })
 
 it('a removal that hangs is cut short at the end, and its key is free', async () => {
@@ -172,7 +144,7 @@ it('a removal that hung was never given up on Node 20, and no file expired any m
   await remember('hangs', 1)
   sweeper.start()
   await expect.poll(() => isReached).toBe(true)
-  await new Promise(resolve => setTimeout(resolve, 50))
+  await new Promise(setImmediate)
   collectGarbage()
   await expect
     .poll(() => told, { timeout: 5000 })
@@ -201,12 +173,13 @@ function losing(statement: string) {
 
 it('what was uploaded again counted as removed when the answer of the database to the removal before was lost', async () => {
   const { wrap } = losing('delete from objects')
-  const { database, sweeper, told, remember } = await open(async () => {}, {}, wrap)
+  const { database, sweeper, told, remember, left } = await open(async () => {}, {}, wrap)
   await remember('a', 1)
   sweeper.start()
   await expect.poll(() => told).toMatchObject([{ level: 'warn' }])
   await remember('a', Date.now() + DAY_MS)
-  await new Promise(resolve => setTimeout(resolve, 200))
+  await remember('of a later round', 1)
+  await expect.poll(left).toBe(0)
   expect(await database.read(db => findFiles(db, { isRemoved: false, limit: 9 }))).toMatchObject([
     { key: 'a' },
   ])

@@ -1,49 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { UploadError } from '../../src/errors.ts'
 import { createNamedSlots } from '../../src/flow/slots.ts'
-import type { Stored, UploadObject } from '../../src/providers/contract.ts'
 import type { Database } from '../../src/store/database.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
-import type { Uploaded } from '../../src/uploader/index.ts'
-import { bytesOf } from '../helpers/provider-contract.ts'
-import { openProcess } from '../helpers/uploader.ts'
+import { keysOf, makeBucket, openProcess } from '../helpers/uploader.ts'
 
 const KEYED = { idempotency: { key: 'k', fingerprint: 'print' } }
 const UNIQUE = { keyTemplate: '{uuid}{extname}' }
-
-/** A bucket in memory. Its puts wait while it is held, and fail as the test says. */
-function makeBucket() {
-  const objects = new Map<string, string>()
-  const puts: string[] = []
-  const held: (() => void)[] = []
-  let isHeld = false
-  /** What becomes of the next puts. `lost`: they arrive, and their response is an error. */
-  const next: ('refused' | 'lost')[] = []
-  async function put(object: UploadObject): Promise<Stored> {
-    const { key } = object
-    puts.push(key)
-    if (isHeld) await new Promise<void>(resolve => held.push(resolve))
-    const fate = next.shift()
-    if (fate !== 'refused') objects.set(key, String(await bytesOf(object)))
-    if (fate) throw new UploadError('destination_failed', fate, { retryable: true, retryAfterS: 0 })
-    return { url: `https://img.example/${key}` }
-  }
-  const remove = async (key: string) => void objects.delete(key)
-  return {
-    ...{ objects, puts, next, target: { put, remove, exists: async (key: string) => objects.has(key) } },
-    hold() {
-      isHeld = true
-    },
-    letGo() {
-      isHeld = false
-      for (const go of held.splice(0)) go()
-    },
-  }
-}
-
-const keysOf = ({ outcomes }: Uploaded) => outcomes.map(one => (one.ok ? one.key : one.error.message))
 
 describe('requests with the same key at once', () => {
   it('go on when the client of one that waits leaves, in every process', async () => {
