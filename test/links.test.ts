@@ -1,8 +1,5 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readDestinations } from '../src/config/providers.ts'
-import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { upload } from './helpers/form.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
@@ -21,28 +18,19 @@ const KEYS = { accessKeyId: 'id', secretAccessKey: 'a secret of them' }
 const look = (url: string, init: RequestInit = {}) => fetch(url, { redirect: 'manual', ...init })
 
 describe('a link that is redirected', () => {
-  it('never changes, leads to a signed address that lasts, and is kept by no shared cache', async () => {
+  it('never changes, leads to a signed address that lasts longer, and is kept by no shared cache', async () => {
     const bucket = await startStubBucket()
-    const app = await startWith(bucket)
+    const app = await startWith(bucket, { presignedFor: '30s' })
     const { result } = await upload(`${app.url}/upload`, { "ü it's.txt": 'hello' })
     const [link = ''] = result
     expect(link.startsWith(`${app.url}/links/s3/my%20b%27s/20`)).toBe(true)
     const { status, headers } = await look(link)
     expect(status).toBe(302)
-    const maxAgeS = Number(/^private, max-age=(\d+)$/.exec(headers.get('cache-control') ?? '')?.[1])
-    const signed = new URL(headers.get('location') ?? '')
-    expect(maxAgeS).toBeGreaterThan(60)
-    expect(maxAgeS).toBeLessThan(Number(signed.searchParams.get('X-Amz-Expires')))
+    expect(headers.get('cache-control')).toBe('private, max-age=15')
+    expect(headers.get('location')).toContain('X-Amz-Expires=30')
     expect(await (await fetch(link)).text()).toBe('hello')
     const again = await upload(`${app.url}/upload`, { "ü it's.txt": 'hello' })
     expect(again.result).toEqual([link])
-  })
-
-  it('lasts less than what its destination says', async () => {
-    const bucket = await startStubBucket()
-    const app = await startWith(bucket, { presignedFor: '30s' })
-    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
-    expect((await look(link)).headers.get('cache-control')).toBe('private, max-age=15')
   })
 
   it('opens nothing of the bucket that was not uploaded here', async () => {
@@ -51,22 +39,10 @@ describe('a link that is redirected', () => {
     const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
     const folder = link.slice(0, link.lastIndexOf('/'))
     const key = decodeURIComponent(link.slice(link.indexOf('/20') + 1))
-    for (const name of [
-      ...[
-        `${folder}/b.txt`,
-        `${link}x`,
-        `${link}/x`,
-        folder,
-        `${folder}/%00`,
-        `${folder}/${'a'.repeat(5000)}`,
-      ],
-      ...[
-        `${app.url}/links/s3/another/${key}`,
-        `${app.url}/links/s3/other/${key}`,
-        `${app.url}/links/local/my%20b%27s/${key}`,
-      ],
-      ...[`${app.url}/links/s3/my%20b%27s/%25`, `${app.url}/links/s3/my%20b%27s/_/${key}`],
-    ]) {
+    const here = ['/b.txt', '', '/%00', `/${'a'.repeat(5000)}`].map(end => folder + end)
+    const elsewhere = ['another', 'other', 'my%20b%27s/_'].map(name => `${app.url}/links/s3/${name}/${key}`)
+    const odd = [`${app.url}/links/local/my%20b%27s/${key}`, `${app.url}/links/s3/my%20b%27s/%25`]
+    for (const name of [...here, ...elsewhere, ...odd, `${link}x`, `${link}/x`]) {
       const response = await look(name)
       expect([name, response.status]).toEqual([name, 404])
       expect(response.headers.get('location')).toBeNull()
@@ -127,40 +103,6 @@ describe('a link that is redirected', () => {
       expect((await look(away, { headers: { Authorization } })).status).toBe(status)
     }
   })
-
-  it('works after the history was pruned, while other entries went', async () => {
-    const bucket = await startStubBucket()
-    const directory = await makeDirectory()
-    const s3 = { ...bucket.options, ...PRIVATE }
-    const config = {
-      default: 's3/a',
-      providers: { s3: { a: s3, direct: { ...s3, linkType: 'presigned', link: 'direct' } } },
-    }
-    const app = await startApp({ directory, config })
-    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
-    await upload(`${app.url}/upload?configName=direct`, { 'a.txt': 'hello' })
-    const env = { XDG_DATA_HOME: join(directory, 'data') }
-    const run = (...args: string[]) => runCli(['history', ...args], { cwd: directory, env })
-    await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-    expect(await run('prune', '0d', '--yes')).toMatchObject({ code: 0 })
-    expect((await run()).stdout.trim().split('\n')).toEqual([expect.stringContaining('s3/a ')])
-    expect((await look(link)).status).toBe(302)
-  })
-})
-
-it('the same file again got a signed link of long ago, which had ended', async () => {
-  const bucket = await startStubBucket()
-  const app = await startWith(bucket, {
-    link: 'direct',
-    linkType: 'presigned',
-    dedupe: true,
-    presignedFor: '1s',
-  })
-  const send = async () => (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result[0] ?? ''
-  const signedAt = (link: string) => new URL(link).searchParams.get('X-Amz-Date')
-  const first = await send()
-  await expect.poll(async () => signedAt(await send()), { timeout: 5000 }).not.toBe(signedAt(first))
-  expect(bucket.puts).toHaveLength(1)
 })
 
 it.each([

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { pathOf } from '../src/members.ts'
-import { collectMarked, isPossibleHost, localPath, memberOf, secret, unwrap, walk } from '../src/options.ts'
+import { collectMarked, isPossibleHost, localPath, secret, walk } from '../src/options.ts'
 
 const schema = z.strictObject({
   key: secret().describe('A key.'),
@@ -44,11 +44,6 @@ describe('collectMarked', () => {
     expect(found).toEqual(['s1', 's2', 's3', 's4s', 's5', 's6', 's7', 's8', 's9', 's10', 's11'])
   })
 
-  it('finds a secret in a union', () => {
-    expect(collectMarked(schema, { either: 'text' }, 'secret')).toEqual(['text'])
-    expect(collectMarked(schema, { either: 7 }, 'secret')).toEqual([])
-  })
-
   it.each([undefined, null, 7, 'text', [], {}])('finds none in %j', nothing => {
     expect(collectMarked(schema, nothing, 'secret')).toEqual([])
   })
@@ -75,30 +70,6 @@ describe('walk', () => {
     const paths = walk(undefined, { a: [{ b: 1 }, null], c: 'x' }, (_, is, steps) => [is, pathOf(steps)])
     const at = (path: string) => [undefined, path]
     expect(paths).toEqual({ a: [{ b: at('a[0].b') }, at('a[1]')], c: at('c') })
-  })
-})
-
-describe('secret and localPath', () => {
-  it('take no empty text', () => {
-    expect(secret().safeParse('').success).toBe(false)
-    expect(localPath().safeParse('').success).toBe(false)
-  })
-})
-
-describe('unwrap and memberOf', () => {
-  it('look through defaults, options and transformations', () => {
-    expect(unwrap(z.number().optional().default(1).prefault(2))).toBeInstanceOf(z.ZodNumber)
-    expect(unwrap(z.string().transform(Number))).toBeInstanceOf(z.ZodString)
-  })
-
-  it('find members of objects, records and lists, and nothing inherited', () => {
-    expect(memberOf(schema, 'plain')).toBeInstanceOf(z.ZodString)
-    expect(memberOf(z.record(z.string(), z.number()), 'any')).toBeInstanceOf(z.ZodNumber)
-    expect(memberOf(schema, 'absent')).toBeUndefined()
-    expect(memberOf(schema, 'constructor')).toBeUndefined()
-    expect(memberOf(schema, '__proto__')).toBeUndefined()
-    expect(memberOf(z.array(z.number()), '0')).toBeInstanceOf(z.ZodNumber)
-    expect(memberOf(z.string(), 'length')).toBeUndefined()
   })
 })
 

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs'
-import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
-import { download, formOf, list, post } from './helpers/form.ts'
-import { startGate } from './helpers/gate.ts'
+import { download, formOf, post } from './helpers/form.ts'
 import { openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 
@@ -75,53 +74,30 @@ async function sweep(app: TestApp): Promise<void> {
 const cli = (app: TestApp, ...args: string[]) =>
   runCli(args, { cwd: app.directory, env: { XDG_DATA_HOME: join(app.directory, 'data') } })
 
-it.each<[string, Locals, before: (directory: string) => Promise<unknown>, sent: string]>([
-  ['one folder', { A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, async () => {}, 'a.txt'],
+it.each<[string, Locals, before?: (directory: string) => Promise<unknown>]>([
+  ['one folder', { A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }],
   [
     'a folder and one below it',
     { A: { directory: 'x', keyTemplate: 'b/{filename}{extname}' }, B: { directory: 'x/b', ...EXPIRING } },
-    async () => {},
-    'a.txt',
-  ],
-  [
-    'a folder and one around it',
-    { A: { directory: 'x/b' }, B: { directory: 'x', keyTemplate: 'b/{filename}{extname}', ...EXPIRING } },
-    async () => {},
-    'a.txt',
   ],
   [
     'a folder and a link to it',
     { A: { directory: 'x' }, B: { directory: 'link/x', ...EXPIRING } },
     directory => symlink(directory, join(directory, 'link')),
-    'a.txt',
   ],
   [
     'a folder and a mirror there',
     { A: { directory: 'x' }, B: { directory: 'y', mirrors: ['local/A'], ...EXPIRING } },
-    async () => {},
-    'a.txt',
   ],
-  [
-    'a folder and a fallback there',
-    {
-      A: { directory: 'x' },
-      B: { directory: 'blocked/y', fallback: 'local/A', ...EXPIRING },
-    },
-    directory => writeFile(join(directory, 'blocked'), ''),
-    'a.txt',
-  ],
-])(
-  'the file of one destination was removed by the expiry of another: %s',
-  async (_, locals, before, sent) => {
-    const directory = await makeDirectory()
-    await before(directory)
-    const app = await start(locals, directory)
-    const kept = await send(app, 'A', '', { [sent]: 'one' })
-    await send(app, 'B', SOON, { [sent]: 'one' })
-    await sweep(app)
-    expect(await read(kept)).toBe('one')
-  },
-)
+])('the file of one destination was removed by the expiry of another: %s', async (_, locals, before) => {
+  const directory = await makeDirectory()
+  await before?.(directory)
+  const app = await start(locals, directory)
+  const kept = await send(app, 'A')
+  await send(app, 'B', SOON)
+  await sweep(app)
+  expect(await read(kept)).toBe('one')
+})
 
 it('the longer promise holds, whichever destination it was given by and whichever came first', async () => {
   const app = await start({
@@ -176,50 +152,4 @@ it('a file of the folder that a destination has by now went, since one of that n
   expect(existsSync(join(directory, 'y', 'a.txt'))).toBe(true)
   expect((await cli(app, 'history', 'expired')).stdout).toContain('it was stored at file:')
   expect((await cli(app, 'remove', 'a.txt', '--yes')).stdout).toMatch(/^FAILED .*where no destination/)
-})
-
-it('uploads to two destinations at once met at one file with different bytes', async () => {
-  const app = await start({
-    A: { directory: 'x' },
-    B: { directory: 'x' },
-    C: { directory: '.', keyTemplate: 'x/{filename}{extname}' },
-  })
-  const names = ['A', 'B', 'C', 'A', 'B', 'C']
-  const large = (n: number) => String(n).repeat(700_000)
-  const paths = await Promise.all(
-    ['A', 'B', 'C'].map(async (name, n) => {
-      await mkdir(join(app.directory, 'sent', name), { recursive: true })
-      await writeFile(join(app.directory, 'sent', name, 'a.txt'), large(n))
-      return join(app.directory, 'sent', name, 'a.txt')
-    }),
-  )
-  // No request ends before all have stored their first file. A request uploads four files at a time, so it fetches the last
-  // one once the first one is stored, and the three in between wait.
-  const gate = await startGate()
-  const fetched = Array(4).fill(gate.url)
-  const sending = names.map((name, n) =>
-    post(`${app.url}/upload?configName=${name}`, list(paths[n % 3], ...fetched)),
-  )
-  await gate.reached(names.length * fetched.length)
-  gate.open()
-  const items = (await Promise.all(sending)).flatMap(({ items }) => items.slice(0, 1))
-  for (const [n, item] of items.entries())
-    expect((await read(item)).slice(0, 9), names[n]).toBe(large(n % 3).slice(0, 9))
-  const links = items.map(({ imgUrl }) => new URL(imgUrl).pathname)
-  expect(links.map(link => link.split('/')[2])).toEqual(names)
-})
-
-it('"remove" took a file that another destination had promised, or left its entry as if it were there', async () => {
-  const app = await start({ A: { directory: 'x' }, B: { directory: 'x' } })
-  const [kept] = [await send(app, 'A'), await send(app, 'B')]
-  const old = await cli(app, 'remove', '--destination', 'local/B', '--older-than', '1m', '--yes')
-  expect(old.stdout).toBe('')
-  const request = JSON.parse((await cli(app, 'history', '--json', '--destination', 'local/B')).stdout)[0]
-    .jobId
-  expect((await cli(app, 'remove', request, '--yes')).stdout).toMatch(/^kept .*another upload shares it/)
-  expect(await read(kept)).toBe('one')
-  expect((await cli(app, 'remove', '--destination', 'local/B', 'a.txt', '--yes')).stdout).toMatch(/^removed /)
-  const left = JSON.parse((await cli(app, 'history', '--json')).stdout) as { removedAt?: string }[]
-  expect(left.map(({ removedAt }) => removedAt === undefined)).toEqual([false, false])
-  await rename(join(app.directory, 'x'), join(app.directory, 'z'))
 })

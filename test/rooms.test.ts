@@ -106,13 +106,6 @@ describe('every room', () => {
   })
 })
 
-it('the wings meet in cli alone: no room of the server takes from the client', () => {
-  const users = Object.keys(MAY_USE).filter(room => MAY_USE[room]?.includes('client'))
-  expect(users).toEqual(['cli'])
-  const ofServer = ['server', 'config', 'routes', 'uploader', 'store', 'providers', 'pictures']
-  expect(MAY_USE['client']?.filter(room => ofServer.includes(room))).toEqual([])
-})
-
 it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
   const users = FILES.filter(path => importsOf(path).some(one => one === name || one.startsWith(`${name}/`)))
   expect(users).not.toEqual([])
