@@ -116,10 +116,8 @@ describe('a bundled package', () => {
 })
 
 describe('the package', () => {
-  const { files, bin, version } = JSON.parse(read('package.json')) as {
-    files: string[]
+  const { bin } = JSON.parse(read('package.json')) as {
     bin: Record<string, string>
-    version: string
   }
 
   it('starts by a file without logic of its own', () => {

@@ -281,16 +281,9 @@ const LISTED_HOSTS: readonly (readonly [allowed: string, host: string, passes: b
   ['*', 'evil.example', false],
 ]
 const HOSTS: readonly Row[] = [
-  ...OWN_HOSTS.map(
-    (host): Row => [`Host ${host} is this machine`, ONE_KEY, here(`Host: ${host}`), 'loopback'],
-  ),
+  ...OWN_HOSTS.map((host): Row => [`Host ${host} is own`, ONE_KEY, here(`Host: ${host}`), 'loopback']),
   ...FOREIGN_HOSTS.map(
-    ([attack, host]): Row => [
-      `Host is refused: ${attack}, ${host}`,
-      ONE_KEY,
-      here(`Host: ${host}`),
-      UNKNOWN_HOST,
-    ],
+    ([attack, host]): Row => [`Host: ${attack}, ${host}`, ONE_KEY, here(`Host: ${host}`), UNKNOWN_HOST],
   ),
   ['Host is refused: empty', ONE_KEY, here('Host:'), /it has no Host header/],
   ['Host is refused: empty, and listed', { ...ONE_KEY, allowedHosts: [''] }, here('Host:'), /no Host header/],
@@ -356,24 +349,23 @@ const LISTED_ORIGINS: readonly (readonly [allowed: string, origin: string, passe
 ]
 const CROSS = 'Sec-Fetch-Site: cross-site'
 const ORIGINS: readonly Row[] = [
-  ...TRUSTED_ORIGINS.flatMap((origin): Row[] => [
-    [`Origin ${origin} passes`, ONE_KEY, here(`Origin: ${origin}`), 'loopback'],
-    [
-      `Origin ${origin} passes, also where the browser calls it cross-site`,
-      ONE_KEY,
-      here(`Origin: ${origin}`, CROSS),
-      'loopback',
-    ],
-  ]),
-  ...FOREIGN_ORIGINS.flatMap(([attack, origin]): Row[] => [
-    [`Origin is refused: ${attack}, ${origin}`, ONE_KEY, here(`Origin: ${origin}`), UNKNOWN_ORIGIN],
-    [
-      `Origin is refused: ${attack}, ${origin}, though it looks like a program`,
-      ONE_KEY,
-      here(`Origin: ${origin}`, 'Sec-Fetch-Site: same-origin', ELECTRON),
-      'unauthorized',
-    ],
-  ]),
+  ...TRUSTED_ORIGINS.flatMap(origin =>
+    // Also where the browser calls it cross-site.
+    [[], [CROSS]].map(
+      (more): Row => [`Origin ${origin} passes`, ONE_KEY, here(`Origin: ${origin}`, ...more), 'loopback'],
+    ),
+  ),
+  ...FOREIGN_ORIGINS.flatMap(([attack, origin]) =>
+    // Also where it looks like a program.
+    [[], ['Sec-Fetch-Site: same-origin', ELECTRON]].map(
+      (more): Row => [
+        `Origin: ${attack}, ${origin}`,
+        ONE_KEY,
+        here(`Origin: ${origin}`, ...more),
+        UNKNOWN_ORIGIN,
+      ],
+    ),
+  ),
   ...LISTED_ORIGINS.flatMap(([allowed, origin, passes]) =>
     [[], [CROSS]].map(
       (more): Row => [
@@ -636,13 +628,6 @@ describe('access', () => {
     expectDecision(await send(settings, request), decision)
   })
 
-  it('over a socket: a key of any letters in a header and in the query', async () => {
-    const settings = { ...NOT_EXEMPT, keys: [{ name: 'server', key: '密钥 é' }] }
-    expect(await send(settings, here('Authorization: Bearer 密钥 é'))).toBe('server')
-    expect(await send(settings, here(`?key=${encodeURIComponent('密钥 é')}`))).toBe('server')
-    expectDecision(await send(settings, here('Authorization: Bearer 密钥')), 'unauthorized')
-  })
-
   it('attack: so many headers that Node drops the last one, which the proxy added', async () => {
     const filler = Array.from({ length: 2100 }, () => 'a:')
     const decided = await send(ONE_KEY, here(...filler, 'X-Forwarded-For: 203.0.113.9'))
@@ -698,24 +683,16 @@ describe('what a caller may name', () => {
   const ROOTS = { path: { ...path, roots: ['/srv'] } }
   const PRIVATE = { url: { ...url, allowPrivate: true } }
   const ALL_OFF = { path: { ...off, roots: [] }, url: { ...off, allowPrivate: false }, clipboard: off }
+  const ALL = 'form url path clipboard'
   type Changes = Partial<AccessSettings['sources']>
-  const LOCAL = 'form url path clipboard'
+  type Who = 'loopback' | 'key' | 'anonymous' | 'proxy'
 
-  it.each<[what: string, changes: Changes, kinds: string, addresses: string]>([
-    ['everything', {}, LOCAL, 'private'],
-    ['everything, whatever the roots are', ROOTS, LOCAL, 'private'],
-    ['every address where that is configured', PRIVATE, LOCAL, 'any'],
-    ['no clipboard where that is switched off', { clipboard: off }, 'form url path', 'private'],
-    ['forms only where all is switched off', ALL_OFF, 'form', 'private'],
-  ])('on this machine: %s', async (_what, changes, kinds, addresses) => {
-    const settings = { ...NO_KEY, sources: { ...NO_KEY.sources, ...changes } }
-    const caller = await judge(createAccess(settings, noFailures()), facts(here()))
-    expect(caller).toMatchObject({ addresses, roots: undefined, admittedBy: 'loopback' })
-    expect([...caller.sources].join(' ')).toBe(kinds)
-  })
-
-  type Who = 'key' | 'anonymous' | 'proxy'
   it.each<[who: Who, what: string, of: SourceKind[] | undefined, Changes, kinds: string, more?: object]>([
+    ['loopback', 'everything', undefined, {}, ALL],
+    ['loopback', 'everything, whatever the roots are', undefined, ROOTS, ALL],
+    ['loopback', 'every address where that is configured', undefined, PRIVATE, ALL, { addresses: 'any' }],
+    ['loopback', 'no clipboard where it is switched off', undefined, { clipboard: off }, 'form url path'],
+    ['loopback', 'forms only where all is switched off', undefined, ALL_OFF, 'form'],
     ['key', 'forms and URLs', undefined, {}, 'form url'],
     ['key', 'paths below the roots', undefined, ROOTS, 'form url path', { roots: ['/srv'] }],
     ['key', 'every address where that is configured', undefined, PRIVATE, 'form url', { addresses: 'any' }],
@@ -733,119 +710,109 @@ describe('what a caller may name', () => {
   ])('by %s: %s', async (who, _what, sources, changes, kinds, more) => {
     const base =
       who === 'proxy' ? behind({ requireKey: true }) : { ...NO_KEY, anonymous: who === 'anonymous' }
-    const keys = [{ name: 'ci', key: KEY, sources }]
+    const keys = [{ name: 'ci', key: KEY, sources, destinations: ['s3/screens'] }]
     const settings = { ...base, keys, sources: { ...NO_KEY.sources, ...changes } }
-    const request = { key: stranger(RIGHT), anonymous: stranger(), proxy: here(ALICE, RIGHT) }[who]
-    const caller = await judge(createAccess(settings, noFailures()), facts(request))
-    expect(caller).toMatchObject({ admittedBy: who, addresses: 'public', roots: [], ...more })
+    const asked = { loopback: here(), key: stranger(RIGHT), anonymous: stranger(), proxy: here(ALICE, RIGHT) }
+    const caller = await judge(createAccess(settings, noFailures()), facts(asked[who]))
+    const isLocal = who === 'loopback'
+    expect(caller).toMatchObject({
+      ...{ admittedBy: who, addresses: isLocal ? 'private' : 'public', roots: isLocal ? undefined : [] },
+      destinations: who === 'key' || who === 'proxy' ? ['s3/screens'] : undefined,
+      ...more,
+    })
     expect([...caller.sources].join(' ')).toBe(kinds)
-  })
-
-  it('only a key may be bound to destinations', async () => {
-    const access = createAccess(TWO_KEYS, noFailures())
-    const of = async (request: Request) => (await access.admit(facts(request))).destinations
-    expect(await of(stranger(`?key=${CI_KEY}`))).toEqual(['s3/screens'])
-    expect(await of(stranger(RIGHT))).toBeUndefined()
-    expect(await of(here())).toBeUndefined()
   })
 })
 
-describe('the limit of wrong keys', () => {
-  /** Three wrong keys are allowed in a minute. */
-  function start(settings: AccessSettings = ONE_KEY) {
-    const clock = { ms: 0 }
-    const window = createFailureWindow(() => clock.ms)
-    const access = createAccess(settings, window)
-    const ask = async (request: Request): Promise<string> => {
-      try {
-        return (await access.admit(facts(request))).name
-      } catch (error) {
-        const { code, retryAfterS } = refusalOf(error)
-        return retryAfterS === undefined ? code : `${code} ${retryAfterS}`
-      }
-    }
-    const guess = async (times: number, request: Request = stranger()) => {
-      for (let i = 0; i < times; i++) await ask({ ...request, query: `?key=guess${i}` })
-    }
-    return { clock, ask, guess }
-  }
+/** What happens, in order: a request comes, the last one got this answer, the clock shows so many milliseconds. */
+type Step = Request | string | number
+const guesses = (times: number, request: Request = stranger()): Request[] =>
+  Array.from({ length: times }, (_, i) => ({ ...request, query: `?key=guess${i}` }))
+const right = stranger(RIGHT)
+const manyWrong = stranger('?key=a&key=b&secret=c', 'X-Upload-Key: d', 'Authorization: Bearer e')
+const ciKey = stranger(`?key=${CI_KEY}`)
+const proxied = from('10.0.0.2', 'Host: img.example.com', RIGHT)
+const aside = behind({ from: ['192.0.2.7'] })
 
-  it('refuses the address after so many, right key or wrong or none, until the window has passed', async () => {
-    const { clock, ask, guess } = start()
-    await guess(2)
-    expect(await ask(stranger('?key=third'))).toBe('unauthorized')
-    clock.ms = 1000
-    for (const request of [stranger(RIGHT), stranger(WRONG), stranger()])
-      expect(await ask(request)).toBe('rate_limited 59')
-    clock.ms = 60_000
-    expect(await ask(stranger(RIGHT))).toBe('server')
-  })
-
-  it('counts only wrong keys: neither none, nor an empty one, nor a wrong one beside a right one', async () => {
-    const { ask } = start()
-    for (let i = 0; i < 10; i++) {
-      await ask(stranger())
-      await ask(stranger('?key=&secret=', 'Authorization: Bearer'))
-      await ask(stranger(RIGHT, 'Authorization: Basic YTpi'))
-    }
-    expect(await ask(stranger(RIGHT))).toBe('server')
-  })
-
-  it('counts several wrong keys of one request once', async () => {
-    const { ask } = start()
-    const many = stranger('?key=a&key=b&secret=c', 'X-Upload-Key: d', 'Authorization: Bearer e')
-    await ask(many)
-    await ask(many)
-    expect(await ask(stranger(RIGHT))).toBe('server')
-    await ask(many)
-    expect(await ask(stranger(RIGHT))).toBe('rate_limited 60')
+describe('the limit of three wrong keys in a minute', () => {
+  it.each<[what: string, settings: AccessSettings, steps: Step[]]>([
+    [
+      'refuses the address after so many, right key or wrong or none, until the window has passed',
+      ONE_KEY,
+      [
+        ...[...guesses(2), stranger('?key=third'), 'unauthorized', 1000, right, 'rate_limited 59'],
+        ...[stranger(WRONG), 'rate_limited 59', stranger(), 'rate_limited 59', 60_000, right, 'server'],
+      ],
+    ],
+    [
+      'counts only wrong keys: neither none, nor an empty one, nor a wrong one beside a right one',
+      ONE_KEY,
+      [
+        ...Array(5)
+          .fill([
+            ...[stranger(), stranger('?key=&secret=', 'Authorization: Bearer')],
+            stranger(RIGHT, 'Authorization: Basic YTpi'),
+          ])
+          .flat(),
+        ...[right, 'server'],
+      ],
+    ],
+    [
+      'counts several wrong keys of one request once',
+      ONE_KEY,
+      [manyWrong, manyWrong, right, 'server', manyWrong, right, 'rate_limited 60'],
+    ],
+    [
+      'attack: the owner of one key uses it between guesses at another',
+      TWO_KEYS,
+      [...guesses(3).flatMap(guess => [guess, ciKey]), ciKey, 'rate_limited 60'],
+    ],
+    [
+      'attack: a stranger behind a trusted proxy locks out himself and nobody else',
+      ONE_KEY,
+      [
+        ...guesses(3, { ...proxied, client: '203.0.113.66' }),
+        ...[{ ...proxied, client: '203.0.113.66' }, 'rate_limited 60'],
+        ...[{ ...proxied, client: '203.0.113.67' }, 'server'],
+      ],
+    ],
+    [
+      'attack: a web page here guesses keys, and programs here go on working',
+      ONE_KEY,
+      [...guesses(3, here(...EVIL_PAGE)), here(...EVIL_PAGE, RIGHT), 'rate_limited 60', here(), 'loopback'],
+    ],
+    [
+      'never counts what programs on this machine send, or what a proxy gets wrong',
+      aside,
+      [
+        ...[...guesses(5, here()), ...Array(5).fill(from('192.0.2.7', 'Remote-User:'))],
+        ...[here(...EVIL_PAGE, RIGHT), 'server', from('192.0.2.7', ALICE), 'proxy: alice'],
+        ...[from('192.0.2.7', RIGHT), 'server'],
+      ],
+    ],
+    [
+      'ignores left-over keys where none is configured',
+      OPEN,
+      [...guesses(9), stranger('?key=old'), 'anonymous'],
+    ],
+    ['protects the keys of an open server', OPEN_WITH_KEY, [...guesses(3), right, 'rate_limited 60']],
+    ['is switched off by 0', { ...ONE_KEY, maxFailures: 0 }, [...guesses(9), right, 'server']],
+  ])('%s', async (_, settings, steps) => {
+    let ms = 0
+    let last = ''
+    const access = createAccess(
+      settings,
+      createFailureWindow(() => ms),
+    )
+    for (const step of steps)
+      if (typeof step === 'number') ms = step
+      else if (typeof step === 'string') expect(last).toBe(step)
+      else last = await access.admit(facts(step)).then(({ name }) => name, answerOf)
   })
 
   it('attack: a thousand guesses in one request', () => {
     const query = new URLSearchParams(Array.from({ length: 1000 }, (_, i) => `key=guess${i}`).join('&'))
     expect(collectKeys({ 'x-upload-key': 'header' } as IncomingHttpHeaders, query)).toHaveLength(8)
-  })
-
-  it('attack: the owner of one key uses it between guesses at another', async () => {
-    const { ask } = start(TWO_KEYS)
-    for (let i = 0; i < 3; i++) {
-      await ask(stranger(`?key=guess${i}`))
-      await ask(stranger(`?key=${CI_KEY}`))
-    }
-    expect(await ask(stranger(`?key=${CI_KEY}`))).toBe('rate_limited 60')
-  })
-
-  it('attack: a stranger behind a trusted proxy locks out himself and nobody else', async () => {
-    const { ask, guess } = start()
-    const proxied = from('10.0.0.2', 'Host: img.example.com', RIGHT)
-    await guess(3, { ...proxied, client: '203.0.113.66' })
-    expect(await ask({ ...proxied, client: '203.0.113.66' })).toBe('rate_limited 60')
-    expect(await ask({ ...proxied, client: '203.0.113.67' })).toBe('server')
-  })
-
-  it('attack: a web page here guesses keys, and programs here go on working', async () => {
-    const { ask, guess } = start()
-    await guess(3, here(...EVIL_PAGE))
-    expect(await ask(here(...EVIL_PAGE, RIGHT))).toBe('rate_limited 60')
-    expect(await ask(here())).toBe('loopback')
-  })
-
-  it('never counts what programs on this machine send, or what a proxy gets wrong', async () => {
-    const { ask, guess } = start(behind({ from: ['192.0.2.7'] }))
-    await guess(10, here())
-    for (let i = 0; i < 10; i++) await ask(from('192.0.2.7', 'Remote-User:'))
-    expect(await ask(here(...EVIL_PAGE, RIGHT))).toBe('server')
-    expect(await ask(from('192.0.2.7', ALICE))).toBe('proxy: alice')
-    expect(await ask(from('192.0.2.7', RIGHT))).toBe('server')
-  })
-
-  it('ignores left-over keys where none is configured, and protects the keys of an open server', async () => {
-    const open = start(OPEN)
-    await open.guess(10)
-    expect(await open.ask(stranger('?key=old'))).toBe('anonymous')
-    const withKey = start(OPEN_WITH_KEY)
-    await withKey.guess(3)
-    expect(await withKey.ask(stranger(RIGHT))).toBe('rate_limited 60')
   })
 
   it.each([
@@ -854,23 +821,21 @@ describe('the limit of wrong keys', () => {
     ['with a plus sign', 'a+b', 'a+b'],
   ])('does not count a key that has expired, %s, and the log names it', async (_, key, inQuery) => {
     const settings = keyed(...ONE_KEY.keys, { name: 'old ci', key, expires: Date.parse('2020-01-01') })
-    const { ask } = start(settings)
+    const access = createAccess(settings, noFailures())
     const old = stranger(`X-Upload-Key: ${key}`)
-    for (let i = 0; i < 3; i++) {
-      expect(await ask(old)).toBe('unauthorized')
-      expect(await ask(stranger(`?key=${inQuery}`))).toBe('unauthorized')
-    }
+    const ask = (request: Request) => access.admit(facts(request)).then(({ name }) => name, answerOf)
+    for (const request of [old, stranger(`?key=${inQuery}`), old, stranger(`?key=${inQuery}`)])
+      expect(await ask(request)).toBe('unauthorized')
     expect((await refuse(settings, old)).logged).toEqual({ proxy: undefined, expiredKey: 'old ci' })
-    for (let i = 0; i < 3; i++) await ask({ ...old, query: `?key=guess${i}` })
-    expect(await ask(stranger(RIGHT))).toBe('rate_limited 60')
-  })
-
-  it('is switched off by 0', async () => {
-    const { ask, guess } = start({ ...ONE_KEY, maxFailures: 0 })
-    await guess(100)
-    expect(await ask(stranger(RIGHT))).toBe('server')
+    for (const guess of guesses(3, old)) await ask(guess)
+    expect(await ask(right)).toBe('rate_limited 60')
   })
 })
+
+function answerOf(error: unknown): string {
+  const { code, retryAfterS } = refusalOf(error)
+  return retryAfterS === undefined ? code : `${code} ${retryAfterS}`
+}
 
 it('several keys are found in their own order', () => {
   const find = createKeyFinder(['a', 'b', 'c'])
@@ -887,38 +852,18 @@ describe('the words of a refusal', () => {
     expect(none).not.toContain('machine')
   })
 
-  it('say how to set a key where there is none', async () => {
+  it('say how to set a key where there is none, and do not name the header to whom a proxy names unclearly', async () => {
     const { message } = await refuse(NO_KEY, stranger())
     for (const way of ['"server.key"', 'UPLOAD_SERVER_KEY', '--key']) expect(message).toContain(way)
-  })
-
-  it('do not name the header to whom a proxy names unclearly', async () => {
     expect((await refuse(behind(), here('Remote-User:'))).message).not.toMatch(/remote-user/i)
-  })
-
-  it('give the seconds to wait after too many wrong keys', async () => {
-    const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, noFailures())
-    const ask = () => access.admit(facts(stranger(WRONG)))
-    await expect(ask()).rejects.toThrow(/^Missing or invalid upload key/)
-    await expect(ask()).rejects.toThrow(
-      'Too many failed attempts with wrong upload keys from this IP address. Try again in 60 s',
-    )
   })
 
   it.each<[what: string, line: string, words: string]>([
     ['a Host', 'Host: img.example.com:8443', 'its Host "img.example.com:8443" is not a name of this machine'],
-    [
-      'an Origin',
-      'Origin: https://evil.example',
-      'its Origin "evil.example" with the scheme "https" is another site',
-    ],
+    ['an Origin', EVIL_PAGE[0] ?? '', 'its Origin "evil.example" with the scheme "https" is another site'],
     ['a text instead of an Origin', 'Origin: evil', 'its Origin "evil" is another site'],
-    [
-      'an Origin that smuggles an address',
-      'Origin: a://b/http://evil.example/p.png',
-      'its Origin (unreadable)',
-    ],
-    ['a Host that smuggles an address', 'Host: http://evil.example/p.png', 'its Host (unreadable)'],
+    ['an Origin that smuggles an address', 'Origin: a://b/http://x.example/p.png', 'its Origin (unreadable)'],
+    ['a Host that smuggles an address', 'Host: http://x.example/p.png', 'its Host (unreadable)'],
     ['a Host that smuggles quotes', 'Host: a"b', 'its Host (unreadable)'],
     ['a Host without end', `Host: ${'a'.repeat(5000)}`, 'its Host (unreadable)'],
     ['a header name without end', `X-Forwarded-${'a'.repeat(5000)}: `, 'it has the header "x-forwarded-aaa'],
