@@ -2,7 +2,6 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { expect, it } from 'vitest'
 import { describeApi } from '../../src/routes/openapi.ts'
 import { ask } from '../helpers/ask.ts'
-import { expectDescribed } from '../helpers/contract.ts'
 import { startApp } from '../helpers/start-app.ts'
 
 interface Document {
@@ -49,20 +48,4 @@ it('describes routes that are there, and all methods they take', async () => {
     const described = Object.keys(operations).flatMap(name => (name === 'get' ? ['get', 'head'] : [name]))
     expect(new Set([...described, 'options']), template).toEqual(new Set(methods))
   }
-})
-
-it.for<[string, number, string, unknown]>([
-  [
-    'a member that is not described',
-    200,
-    'application/json',
-    { success: true, result: [], items: [], more: 1 },
-  ],
-  ['a result that is no address', 200, 'application/json', { success: true, result: ['a.png'], items: [] }],
-  ['a failure without its errors', 502, 'application/json', { success: false, result: [] }],
-  ['a success that is a page', 200, 'text/html', {}],
-  ['a status of its own', 299, 'application/json', { success: true }],
-])('the tests notice %s', ([, status, contentType, body]) => {
-  const observed = { method: 'POST', target: '/upload', status, contentType, body: JSON.stringify(body) }
-  expect(() => expectDescribed(observed)).toThrow()
 })

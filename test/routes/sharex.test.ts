@@ -42,15 +42,6 @@ it('is a custom uploader that works', async () => {
   expect((await download(answer.result[0]!)).equals(file)).toBe(true)
 })
 
-it('tells the user of ShareX what went wrong', async () => {
-  const app = await startApp()
-  const { body } = await ask(app.url, 'GET', `${SXCU}?picbed=nowhere`)
-  const user = await startUser(body)
-  expect((await upload(`${user.url}/upload`, { 'a.png': makePicture() })).message).toContain(
-    'Provider "nowhere" does not exist',
-  )
-})
-
 it('has a place for the key where one is needed, and never the key itself', async () => {
   const keys = [{ name: 'ci', key: KEY }]
   const read = ({ body }: Reply) => JSON.parse(body)

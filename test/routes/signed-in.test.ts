@@ -1,7 +1,5 @@
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { askMe } from '../helpers/page-me.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
@@ -47,36 +45,12 @@ it('a person is the caller in the log and in the history, and {user} of the key 
   )
 })
 
-it('a proxy on the Unix socket of the server names people', async () => {
-  const host = join(await makeDirectory(), 'upload.sock')
-  const reverseProxy = { from: ['unix'], preset: 'tailscale' }
-  await startApp({ config: { server: { host }, auth: { reverseProxy } } })
-  const send = (user: string) =>
-    ask('http://localhost', 'PUT', '/upload/a.txt', {
-      headers: { 'Content-Type': 'text/plain', 'Tailscale-User-Login': user },
-      body: 'hi',
-      socketPath: host,
-    })
-  expect(await send('alice@example.com')).toMatchObject({ status: 200 })
-  expect(await send('')).toMatchObject({ status: 401 })
-})
-
 it('attack: a person whom the proxy names reads the metrics', async () => {
   const token = 'the-token-of-the-scraper'
   const app = await startApp({ config: proxied(AUTHELIA, { metrics: { enabled: true, token } }) })
   const alice = { 'Remote-User': 'alice' }
   expect((await get(app, '/metrics', alice)).status).toBe(401)
   expect((await get(app, '/metrics', { ...alice, Authorization: `Bearer ${token}` })).status).toBe(200)
-})
-
-it('for pages of other sites, the history and finalization are refused, pages and files are not', async () => {
-  const headers = { 'Remote-User': 'alice', Origin: EVIL }
-  const status = async (method: string, path: string) =>
-    (await ask(shared().url, method, path, { headers })).status
-  expect(await status('GET', '/history')).toBe(403)
-  expect(await status('POST', '/upload?finalizationId=x')).toBe(403)
-  expect(await status('GET', '/')).toBe(200)
-  expect(await status('GET', '/files/Default/none')).toBe(404)
 })
 
 it.each([

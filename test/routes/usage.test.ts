@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { ErrorCode } from '../../src/errors.ts'
 import { en } from '../../src/page/words-en.ts'
 import { zh } from '../../src/page/words-zh.ts'
 import { ask, expectEnvelope } from '../helpers/ask.ts'
@@ -68,11 +67,6 @@ describe('the usage page', () => {
     )
     expect(new Set(bodies).size).toBe(1)
     expect(bodies[0]).not.toMatch(/secretblog|otherblog/)
-  })
-
-  it('has a title for each error code', () => {
-    const titles: Record<ErrorCode, string> = en.script.failures
-    for (const title of Object.values(titles)) expect(title).not.toBe('')
   })
 
   it.for<[accept: string | undefined, target: string, lang: string]>([
@@ -193,16 +187,4 @@ describe('script and style of the page', () => {
     expect(reply.status).toBe(404)
     expectEnvelope(reply)
   })
-
-  it('of another version are not there', async () => {
-    const reply = await get(plain(), {}, '/page/000000000000/main.js')
-    expect(reply.status).toBe(404)
-    expect(reply.headers).not.toHaveProperty('cache-control')
-  })
-})
-
-it('the page links to the configuration for ShareX', async () => {
-  const app = await startApp()
-  const [, target = ''] = /href="([^"]+\.sxcu)"/.exec((await get(app)).body) ?? []
-  expect((await get(app, {}, `/${target}`)).status).toBe(200)
 })
