@@ -55,7 +55,7 @@ export const gitlab = gitHost({
         ...author,
         ...(found?.commit !== undefined && { last_commit_id: found.commit }),
       }),
-      confirms: ({ file_path, branch: changed }, key) => file_path === key && changed === branch,
+      storedAt: ({ file_path }) => file_path,
       content: { encoding: 'base64' },
       publicUrl: `${apiUrl.replace(/\/api\/v4$/, '')}/${encodeKey(repo)}/-/raw/${encodeKey(branch)}`,
     }

@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { Body } from '../../../body.ts'
 import type { UploadObject } from '../../contract.ts'
 
@@ -27,18 +27,9 @@ async function* encode(head: string, object: UploadObject, signal: AbortSignal):
   yield Buffer.from(rest.toString('base64') + TAIL)
 }
 
-/** Returns whether a Git object ID is that of the bytes, or of the Git LFS pointer that replaces them. */
-export async function isBlobOf(object: UploadObject, name: string, signal: AbortSignal): Promise<boolean> {
-  const { size, sha256 } = object
-  const hash = startBlobHash(name, size)
+/** Returns whether a Git object ID is that of the bytes: SHA-1 or SHA-256, by the repository. */
+export async function isBlobOf(object: UploadObject, id: string, signal: AbortSignal): Promise<boolean> {
+  const hash = createHash(id.length === 64 ? 'sha256' : 'sha1').update(`blob ${object.size}\0`)
   for await (const chunk of object.read(signal)) hash.update(chunk)
-  if (hash.digest('hex') === name) return true
-  // github.com/git-lfs/git-lfs, docs/spec.md
-  const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`
-  return startBlobHash(name, pointer.length).update(pointer).digest('hex') === name
-}
-
-/** Uses SHA-1 or SHA-256, by the length of the object ID of the repository. */
-function startBlobHash(like: string, bytes: number): Hash {
-  return createHash(like.length === 64 ? 'sha256' : 'sha1').update(`blob ${bytes}\0`)
+  return hash.digest('hex') === id
 }

@@ -20,10 +20,7 @@ export function contentsApi({ apiUrl, repo, branch, authorName, authorEmail }: G
     lookUp: 'GET',
     read: readFile,
     commit: (message, found) => ({ message, branch, ...author, ...(found && { sha: found.sha }) }),
-    confirms({ content }, _key, isContent) {
-      const { sha } = membersOf(content)
-      return typeof sha === 'string' && isContent(sha)
-    },
+    storedAt: ({ content }) => membersOf(content)['path'],
     confirmsRemoval: answer => 'commit' in answer,
   } satisfies Partial<GitApi>
 }

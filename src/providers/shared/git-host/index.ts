@@ -1,4 +1,3 @@
-import { retry } from '../../../flow/retry.ts'
 import { type HttpClient, HttpRefusal, type HttpReply, type HttpRequest } from '../../../http/client.ts'
 import { excerpt } from '../../../http/excerpt.ts'
 import { type Members, membersOf } from '../../../members.ts'
@@ -40,16 +39,8 @@ export interface GitApi {
   commit(message: string, found: RepositoryFile | undefined): Record<string, unknown>
   /** Members that are sent with the content. */
   readonly content?: Readonly<Record<string, string>>
-  /**
-   * Returns whether the response to a commit confirms that the file was stored.
-   *
-   * @param isContent whether a Git object ID is that of the sent bytes
-   */
-  confirms(
-    answer: Members,
-    key: string,
-    isContent: (sha: string) => Promise<boolean>,
-  ): boolean | Promise<boolean>
+  /** Returns the path of the file that was stored, from the response to a commit. */
+  storedAt(answer: Members): unknown
   /** Returns whether the response confirms that the file was removed. Without it, the file is looked up. */
   confirmsRemoval?(answer: Members): boolean
   /** Public URL of the branch, without a slash at the end. */
@@ -115,19 +106,18 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
     signal: AbortSignal,
     prepare: (found: RepositoryFile | undefined) => Promise<Pick<HttpRequest, 'method' | 'body'> | undefined>,
   ): Promise<HttpReply | undefined> {
-    let wasStale = false
-    const attempt = async () => {
-      wasStale = false
+    for (let attempt = 1; ; attempt++) {
       const found = await lookUp(key, signal)
       const request = await prepare(found)
       if (request === undefined) return undefined
-      const headers = { 'Content-Type': 'application/json' }
-      return send({ ...request, url: api.fileUrl(key), headers }, signal).catch(error => {
-        wasStale = error instanceof HttpRefusal && isStale(error.reply, found !== undefined)
-        throw error
-      })
+      try {
+        const headers = { 'Content-Type': 'application/json' }
+        return await send({ ...request, url: api.fileUrl(key), headers }, signal)
+      } catch (error) {
+        const wasStale = error instanceof HttpRefusal && isStale(error.reply, found !== undefined)
+        if (!wasStale || attempt === 2) throw error
+      }
     }
-    return retry(attempt, { attempts: 2, transient: () => wasStale && { retryAfterS: 0 } }, signal)
   }
 
   return {
@@ -140,14 +130,13 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
         const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (fileSize)`
         throw new Problem(why, { code: 'too_large' })
       }
-      const isContent = (sha: string) => isBlobOf(object, sha, signal)
       const reply = await change(key, signal, async found => {
-        if (found?.size === size && (await isContent(found.sha))) return undefined
+        if (found?.size === size && (await isBlobOf(object, found.sha, signal))) return undefined
         const members = { ...api.commit(messageOf(commitMessage, key), found), ...api.content }
         return { method: found ? 'PUT' : api.create, body: createCommitBody(object, members) }
       })
       // A login page also has status 200, so the response must confirm the commit.
-      if (reply && !(await api.confirms(readMembers(reply), key, isContent))) throw notGitHost(reply)
+      if (reply && api.storedAt(readMembers(reply)) !== key) throw notGitHost(reply)
       return { url: joinUrl(urlPrefix ?? api.publicUrl, key) }
     },
     async remove(key, signal) {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
 import { bytesOf, objectOf } from '../../../helpers/provider-contract.ts'
@@ -225,15 +225,6 @@ describe('what a forge refuses is explained', () => {
       expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     }
     expect(forge.commits).toEqual([])
-  })
-
-  it('a repository with Git LFS has a pointer in the place of the file', async () => {
-    const { forge, target } = await startForge('gitea')
-    const object = objectOf('a.bin', Buffer.from('x'))
-    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${object.sha256}\nsize 1\n`
-    const sha = createHash('sha1').update(`blob ${pointer.length}\0${pointer}`).digest('hex')
-    forge.answerWith(request => (isWrite(request) ? { status: 201, body: { content: { sha } } } : undefined))
-    await target.put(object, never())
   })
 
   it('and a missing branch is no missing file', async () => {
