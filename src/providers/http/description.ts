@@ -6,7 +6,7 @@ import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
 import type { HostExchange } from '../shared/form-host/index.ts'
 import type { HostDescription } from './options.ts'
-import { answerFunctions, objectFunctions } from './placeholders.ts'
+import { answerFunctions, escapeInHeader, escapeInUrl, objectFunctions } from './placeholders.ts'
 import { type Functions, fillTemplate, listNames, parseTemplate, type Template } from './template.ts'
 
 type Texts = Readonly<Record<string, string>>
@@ -54,7 +54,7 @@ const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expec
 export function compileHost(description: HostDescription): CompiledHost {
   const { method = 'POST', body = 'multipart', field = 'file', secrets = {} } = description
   const { resultUrl: result = '{response}', success, statuses } = description
-  const sent = objectFunctions(SAMPLE, secrets, 'url')
+  const sent = objectFunctions(SAMPLE, secrets)
   const answered = { ...sent, ...answerFunctions(SAMPLE_REPLY, new URL('http://127.0.0.1/')) }
   const compile = (option: string, texts: Texts = {}): Pairs =>
     Object.entries(texts).map(([name, text]) => [name, read(`${option}.${name}`, text, sent)])
@@ -72,7 +72,9 @@ export function compileHost(description: HostDescription): CompiledHost {
   const [successAt] = locate('success.at', success?.at)
   for (const [option, templates] of Object.entries({ url: [url], resultUrl, deleteUrl }))
     for (const template of templates) checkOrigin(option, template, sent)
-  checkUrl(fillTemplate(url, sent))
+  const sample = fillTemplate(url, sent, escapeInUrl) ?? ''
+  if (!/^https?:\/\/[^/]/i.test(sample) || !URL.canParse(sample))
+    throw new Error('"url" must be an http or https URL.')
   for (const [name] of headers) checkHeader(name.toLowerCase(), file !== undefined)
 
   const names = resultUrl.flatMap(listNames)
@@ -82,21 +84,19 @@ export function compileHost(description: HostDescription): CompiledHost {
   return {
     namesFiles: readsAnswer && method === 'POST',
     describe(object) {
-      const plain = objectFunctions(object, secrets, 'text')
-      const inUrl = objectFunctions(object, secrets, 'url')
-      const inHeader = objectFunctions(object, secrets, 'header')
-      const fill = (pairs: Pairs, functions: Functions) =>
-        Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, plain)]))
-      const place = (template: Template) => (reply: HttpReply, asked: URL) => {
-        const answered = answerFunctions(reply, asked)
-        return fillTemplate(template, { ...inUrl, ...answered }, { ...plain, ...answered })
-      }
+      const functions = objectFunctions(object, secrets)
+      const fill = (pairs: Pairs, escape?: typeof escapeInUrl) =>
+        Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, escape)]))
+      const place = (template: Template) => (reply: HttpReply, asked: URL) =>
+        fillTemplate(template, { ...functions, ...answerFunctions(reply, asked) }, (value, name) =>
+          Object.hasOwn(functions, name) ? escapeInUrl(value, name) : value,
+        )
       const form = {
         method,
-        url: fillTemplate(url, inUrl, plain) ?? '',
-        query: fill(query, plain),
-        headers: fill(headers, inHeader),
-        fields: fill(fields, plain),
+        url: fillTemplate(url, functions, escapeInUrl) ?? '',
+        query: fill(query),
+        headers: fill(headers, escapeInHeader),
+        fields: fill(fields),
         file,
       }
       const answer = {
@@ -142,11 +142,6 @@ function asTemplate(option: string, text: string): string {
   return `{json:${text}}`
 }
 
-function checkUrl(url = ''): void {
-  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url))
-    throw new Error('"url" must be an http or https URL.')
-}
-
 /** @throws Error if a client could choose the host of a URL */
 function checkOrigin(option: string, template: Template, sent: Functions): void {
   let text = ''
@@ -159,7 +154,7 @@ function checkOrigin(option: string, template: Template, sent: Functions): void 
       throw new Error(
         `"${option}" has {${chosen}} in its host, so clients could choose the host. Write it after the host and a "/".`,
       )
-    text += typeof part === 'string' ? part : (fillTemplate([part], sent) ?? '')
+    text += typeof part === 'string' ? part : (fillTemplate([part], sent, escapeInUrl) ?? '')
   }
 }
 

@@ -11,37 +11,37 @@ import type { Functions } from './template.ts'
 /** Maximum length of a text that a regular expression searches, because it may take quadratic time. Characters. */
 const LONGEST_SEARCHED = 64 * 1024
 
-/** Where a template is used. Values are percent-encoded in URLs, and escaped in headers if necessary. */
-export type EscapeContext = 'url' | 'header' | 'text'
-
 /** Placeholders for the object that is sent, its time (the server's local time) and the secrets of the destination. */
-export function objectFunctions(
-  object: UploadObject,
-  secrets: Readonly<Record<string, string>>,
-  context: EscapeContext,
-): Functions {
+export function objectFunctions(object: UploadObject, secrets: Readonly<Record<string, string>>): Functions {
   const now = new Date()
-  const ofDates = Object.entries(DATE_PLACEHOLDERS).map(([name, write]) => [name, () => write(now)] as const)
-  const encode = context === 'url' ? encodeSegment : (text: string) => text
   const key = object.key.toWellFormed()
-  const name = key.slice(key.lastIndexOf('/') + 1)
   return {
-    filename: () => (context === 'header' ? toAscii(name) : encode(name)),
-    key: () => (context === 'header' ? toAscii(key) : context === 'url' ? encodeKey(key) : key),
-    contentType: () => encode(object.contentType),
+    filename: () => key.slice(key.lastIndexOf('/') + 1),
+    key: () => key,
+    contentType: () => object.contentType,
     size: () => String(object.size),
     sha256: () => object.sha256,
-    ...Object.fromEntries(ofDates),
-    iso: () => encode(now.toISOString()),
+    ...Object.fromEntries(Object.entries(DATE_PLACEHOLDERS).map(([name, write]) => [name, () => write(now)])),
+    iso: () => now.toISOString(),
     uuid: () => randomUUID(),
     random: (first, ...others) => [first, ...others][randomInt(others.length + 1)],
-    base64: (first, ...others) => encode(Buffer.from([first, ...others].join('|')).toString('base64')),
-    secret: label => {
-      if (!Object.hasOwn(secrets, label))
-        throw new Error(`refers to {secret:${label}}, which is not in "secrets"`)
-      return encode(secrets[label] ?? '')
+    base64: (first, ...others) => Buffer.from([first, ...others].join('|')).toString('base64'),
+    secret(label) {
+      if (Object.hasOwn(secrets, label)) return secrets[label]
+      throw new Error(`refers to {secret:${label}}, which is not in "secrets"`)
     },
   }
+}
+
+/** Escapes the value of a placeholder in a URL. */
+export function escapeInUrl(value: string, placeholder: string): string {
+  return placeholder === 'key' ? encodeKey(value) : encodeSegment(value)
+}
+
+/** Escapes the value of a placeholder in a header. Header values are Latin-1 at best (RFC 9110, section 5.5). */
+export function escapeInHeader(value: string, placeholder: string): string {
+  const isName = placeholder === 'key' || placeholder === 'filename'
+  return isName ? value.replace(/[^\x20-\x7e]+/g, encodeURIComponent) : value
 }
 
 /**
@@ -68,11 +68,6 @@ export function answerFunctions(reply: HttpReply, url: URL): Functions {
     },
     regex: (first, ...others) => findByRegex(reply.text, [first, ...others]),
   }
-}
-
-/** Header values are Latin-1 at best (RFC 9110, section 5.5). */
-function toAscii(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, encodeURIComponent)
 }
 
 function resolve(value: string | undefined, base: URL): string | undefined {

@@ -22,6 +22,7 @@ const TOKEN = /\\([\\{}|])|\{([^{}:|\\]*)(:?)|[|}]|[^\\{}|]+|\\/g
  * @throws Error whose message follows the name of the option: `has the unknown placeholder…`
  */
 export function parseTemplate(text: string, known: Functions): Template {
+  const unmatched = new Error('has an unmatched "{": write \\{ for a literal brace')
   const template: (string | Call)[] = []
   const open: Call[] = []
   for (const [token, escaped, name, colon] of text.matchAll(TOKEN)) {
@@ -31,7 +32,7 @@ export function parseTemplate(text: string, known: Functions): Template {
       if (!call) throw new Error('has an unmatched "}": write \\} for a literal brace')
       call.name = checkName(call.name, call.parameters.length, known)
       open.pop()
-    } else if (!parts) throw UNMATCHED()
+    } else if (!parts) throw unmatched
     else if (name !== undefined) {
       const inner = { name: name.trim(), parameters: colon ? [[]] : [] }
       parts.push(inner)
@@ -39,11 +40,9 @@ export function parseTemplate(text: string, known: Functions): Template {
     } else if (token === '|' && call) call.parameters.push([])
     else parts.push(escaped ?? token)
   }
-  if (open.length > 0) throw UNMATCHED()
+  if (open.length > 0) throw unmatched
   return template
 }
-
-const UNMATCHED = () => new Error('has an unmatched "{": write \\{ for a literal brace')
 
 function checkName(written: string, parameters: number, known: Functions): string {
   const name = [written, written.toLowerCase()].find(spelling => Object.hasOwn(known, spelling))
@@ -61,27 +60,23 @@ function checkName(written: string, parameters: number, known: Functions): strin
 /**
  * Renders the template. Returns undefined if a placeholder has no value.
  *
- * @param plain functions without escaping, for the parameters of other placeholders. {random:…} passes its parameters on.
+ * @param escape escapes the value of a placeholder. Parameters of placeholders are not escaped; {random:…} passes its own on
  */
 export function fillTemplate(
   template: Template,
   functions: Functions,
-  plain: Functions = functions,
+  escape = (value: string, _placeholder: string) => value,
 ): string | undefined {
-  let text = ''
-  for (const part of template) {
-    const piece = typeof part === 'string' ? part : call(part, functions, plain)
-    if (piece === undefined) return undefined
-    text += piece
-  }
-  return text
-}
-
-function call({ name, parameters }: Call, functions: Functions, plain: Functions): string | undefined {
-  const inner = name === 'random' ? functions : plain
-  const values = parameters.map(parameter => fillTemplate(parameter, inner, plain))
-  const known = values.filter(value => value !== undefined)
-  return known.length < values.length ? undefined : functions[name]?.(...known)
+  const texts = template.map(part => {
+    if (typeof part === 'string') return part
+    const { name, parameters } = part
+    const isPassedOn = name === 'random'
+    const values = parameters.map(one => fillTemplate(one, functions, isPassedOn ? escape : undefined))
+    const known = values.filter(value => value !== undefined)
+    const value = known.length < values.length ? undefined : functions[name]?.(...known)
+    return value === undefined || isPassedOn ? value : escape(value, name)
+  })
+  return texts.includes(undefined) ? undefined : texts.join('')
 }
 
 /** Returns the names of all placeholders, including nested ones. */
