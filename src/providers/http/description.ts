@@ -85,8 +85,8 @@ export function compileHost(description: HostDescription): CompiledHost {
     namesFiles: readsAnswer && method === 'POST',
     describe(object) {
       const functions = objectFunctions(object, secrets)
-      const fill = (pairs: Pairs, escape?: typeof escapeInUrl) =>
-        Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, escape)]))
+      const fill = (pairs: Pairs, encode?: typeof escapeInUrl) =>
+        Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, encode)]))
       const place = (template: Template) => (reply: HttpReply, asked: URL) =>
         fillTemplate(template, { ...functions, ...answerFunctions(reply, asked) }, (value, name) =>
           Object.hasOwn(functions, name) ? escapeInUrl(value, name) : value,

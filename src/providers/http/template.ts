@@ -60,21 +60,21 @@ function checkName(written: string, parameters: number, known: Functions): strin
 /**
  * Renders the template. Returns undefined if a placeholder has no value.
  *
- * @param escape escapes the value of a placeholder. Parameters of placeholders are not escaped; {random:…} passes its own on
+ * @param encode escapes the value of a placeholder. Parameters of placeholders are not escaped; {random:…} passes its own on
  */
 export function fillTemplate(
   template: Template,
   functions: Functions,
-  escape = (value: string, _placeholder: string) => value,
+  encode = (value: string, _placeholder: string) => value,
 ): string | undefined {
   const texts = template.map(part => {
     if (typeof part === 'string') return part
     const { name, parameters } = part
     const isPassedOn = name === 'random'
-    const values = parameters.map(one => fillTemplate(one, functions, isPassedOn ? escape : undefined))
+    const values = parameters.map(one => fillTemplate(one, functions, isPassedOn ? encode : undefined))
     const known = values.filter(value => value !== undefined)
     const value = known.length < values.length ? undefined : functions[name]?.(...known)
-    return value === undefined || isPassedOn ? value : escape(value, name)
+    return value === undefined || isPassedOn ? value : encode(value, name)
   })
   return texts.includes(undefined) ? undefined : texts.join('')
 }

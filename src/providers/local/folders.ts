@@ -31,9 +31,8 @@ export interface Folders {
 /** @param durable if true, new folders are written durably (fsync) before `make` resolves */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   const admit = createAdmission(directory)
-  const inProgress = new Map<string, Promise<void>>()
 
-  async function open<T extends Held>(path: string, opening: Promise<T>): Promise<T> {
+  async function openAdmitted<T extends Held>(path: string, opening: Promise<T>): Promise<T> {
     const held = await opening
     try {
       await admit(path, held.real)
@@ -43,22 +42,22 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       throw error
     }
   }
-  const openFolder = (path: string) => open(path, holdFolder(path, 'follow'))
+  const openFolder = (path: string) => openAdmitted(path, holdFolder(path, 'follow'))
 
+  /** Opens a folder, which is created if it does not exist. */
   async function obtain(path: string, mode: number): Promise<Held> {
-    for (let attempt = 1; ; attempt++) {
-      const found = await openFolder(path).catch(ignoreCodes(ABSENT))
-      if (found !== undefined) {
-        await inProgress.get(path)?.catch(() => {}) // its name may not be on the disk yet
-        return found
-      }
-      const adding = inProgress.get(path) ?? add(path, mode).finally(() => inProgress.delete(path))
-      inProgress.set(path, adding)
+    for (let attempt = 0; ; attempt++) {
       try {
-        await adding
-        return await openAdded(path)
+        if (attempt > 0) await add(path, mode)
+        return await openFolder(path)
       } catch (error) {
-        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
+        const code = systemCode(error) ?? ''
+        if (attempt === 0 && ABSENT.has(code)) continue
+        if (ABSENT.has(code) && (await isLink(path)))
+          throw new Problem(`"${relative(directory, path)}" is a broken symbolic link`, {
+            advice: 'Remove the link.',
+          })
+        if (code !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
       }
     }
   }
@@ -66,17 +65,13 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   async function add(path: string, mode: number): Promise<void> {
     if (path === directory) return addRoot(directory, folderMode, durable)
     const around = await obtain(dirname(path), folderMode)
-    await addFolder(around, path, mode, durable).finally(() => around.close())
-  }
-
-  async function openAdded(path: string): Promise<Held> {
     try {
-      return await openFolder(path)
-    } catch (error) {
-      if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
-      throw new Problem(`"${relative(directory, path)}" is a broken symbolic link`, {
-        advice: 'Remove the link.',
-      })
+      const folder = join(around.path, basename(path))
+      const isNew = await mkdir(folder, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
+      if (isNew) await setMode(folder, mode)
+      if (durable) await syncFolder(around)
+    } finally {
+      await around.close()
     }
   }
 
@@ -93,7 +88,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       const real = await realpath(path).catch(ignoreCodes(ABSENT))
       if (real === undefined) return undefined
       await admit(path, real)
-      return open(path, hold(real)).catch(ignoreCodes(ABSENT))
+      return openAdmitted(path, hold(real)).catch(ignoreCodes(ABSENT))
     },
   }
 }
@@ -126,28 +121,19 @@ async function addRoot(directory: string, folderMode: number, durable: boolean):
     throw Object.assign(new Error(`ENOTDIR: "${directory}" is a file`), { code: 'ENOTDIR' })
   })
   if (outermost === undefined) return
-  const folder = await holdFolder(directory, 'refuse')
-  await setMode(folder, folderMode).finally(() => folder.close())
-  if (!durable) return
-  for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
+  await setMode(directory, folderMode)
+  for (let path = directory; durable && path.length >= outermost.length; path = dirname(path)) {
     const around = await holdFolder(dirname(path), 'follow')
     await syncFolder(around).finally(() => around.close())
   }
 }
 
-async function addFolder(around: Held, path: string, mode: number, durable: boolean): Promise<void> {
-  const folderPath = join(around.path, basename(path))
-  const isNew = await mkdir(folderPath, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
-  if (isNew) {
-    const folder = await holdFolder(folderPath, 'refuse')
-    await setMode(folder, mode).finally(() => folder.close())
-  }
-  if (durable) await syncFolder(around)
-}
-
 /** Sets the mode of a new folder regardless of the umask, and keeps the setgid bit that it inherited. */
-async function setMode({ path, status }: Held, mode: number): Promise<void> {
-  await chmod(path, mode | (status.mode & 0o2000)).catch(ignoreCodes(UNSUPPORTED))
+async function setMode(path: string, mode: number): Promise<void> {
+  const folder = await holdFolder(path, 'refuse')
+  await chmod(folder.path, mode | (folder.status.mode & 0o2000))
+    .catch(ignoreCodes(UNSUPPORTED))
+    .finally(() => folder.close())
 }
 
 async function isLink(path: string): Promise<boolean> {

@@ -5,7 +5,7 @@ import { inMemory } from '../../body.ts'
 import { systemCode } from '../../errors.ts'
 import { ignoreCodes } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
-import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
+import { createOwnCheck, ownPathsIn } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
 import { fileMode, folderMode, localPath, modeOf } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
@@ -121,13 +121,12 @@ function openFolder(
     work => folders.make(spoolPath, ({ path }) => work(path), 0o700),
     `The disk with the folder of "local/${name}"`,
   )
-  const getOwnCheck = once(async () => createOwnCheck(await ownPathsIn(directory, ownPaths)))
   /** Recognizes files of the server itself, whose configuration may be in the same folder. */
-  const isOwn: OwnCheck = async (real, identity) => (await getOwnCheck())(real, identity)
+  const getOwnCheck = once(async () => createOwnCheck(await ownPathsIn(directory, ownPaths)))
   const write = createWriter({
     spool,
-    inFolder: folders.make,
     async admit(path) {
+      const isOwn = await getOwnCheck()
       if (await isOwn(path))
         throw new Problem(`"${basename(path)}" is a file of the server itself`, {
           advice: 'Change the key template, or use a separate folder for uploads.',
@@ -144,28 +143,22 @@ function openFolder(
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
+  const placeOf = (key: string) => {
+    const { parents, file } = splitKey(key)
+    return { folder: join(directory, ...parents), file }
+  }
+
   /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
   async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
-    const { parents, file } = splitKey(key)
-    return folders.find(join(directory, ...parents), ({ path }) =>
-      work(join(path, file)).catch(ignoreCodes(ABSENT)),
-    )
+    const { folder, file } = placeOf(key)
+    return folders.find(folder, ({ path }) => work(join(path, file)).catch(ignoreCodes(ABSENT)))
   }
 
   async function locate(key: string): Promise<HeldFile | undefined> {
-    let found: HeldFile | undefined
-    try {
-      checkKey(key)
-      const { parents, file } = splitKey(key)
-      found = await folders.open(join(directory, ...parents, file))
-      if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
-    } catch (error) {
-      // A problem: the object key is invalid, or a link leads out of the folder.
-      if (!(error instanceof Problem)) {
-        await found?.close()
-        throw error
-      }
-    }
+    checkKey(key)
+    const { folder, file } = placeOf(key)
+    const [isOwn, found] = [await getOwnCheck(), await folders.open(join(folder, file))]
+    if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
     await found?.close()
     return undefined
   }
@@ -183,9 +176,9 @@ function openFolder(
     },
     put: (object, signal) =>
       explained(async () => {
-        const { parents, file } = splitKey(object.key)
+        const { folder, file } = placeOf(object.key)
         await cleanup
-        await write(object, join(directory, ...parents), file, signal)
+        await write(object, work => folders.make(folder, work), file, signal)
         return { url: toUrl(object.key) }
       }),
     exists: key => explained(async () => (await find(key, path => lstat(path))) !== undefined),
@@ -193,10 +186,17 @@ function openFolder(
     check: signal =>
       explained(async () => {
         const probe = `.${randomUUID()}`
-        await write(PROBE, directory, probe, signal)
+        await write(PROBE, work => folders.make(directory, work), probe, signal)
         await folders.find(directory, ({ path }) => unlink(join(path, probe)))
       }),
-    ...(serve && { locate }),
+    ...(serve && {
+      locate: key =>
+        locate(key).catch(error => {
+          // The object key is invalid, or a link leads out of the folder.
+          if (!(error instanceof Problem)) throw error
+          return undefined
+        }),
+    }),
     async close() {
       await cleanup
       await spool.close()

@@ -11,13 +11,11 @@ import type { UploadObject } from '../contract.ts'
 /** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
-export type FileBody = Pick<UploadObject, 'size' | 'path' | 'read'>
+type FileBody = Pick<UploadObject, 'size' | 'path' | 'read'>
 
-export interface WriterOptions {
+interface WriterOptions {
   /** Spool on the same file system as the files. */
   spool: Spool
-  /** Runs work in a folder, which is created if it does not exist. */
-  inFolder<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T>
   /** Rejects files that must not be replaced, by their real path. */
   admit(path: string): Promise<void>
   fileMode: number
@@ -25,11 +23,8 @@ export interface WriterOptions {
   durable: boolean
 }
 
-/** Writes a file atomically: into a temporary file, which is then renamed. */
-export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
-
-export function createWriter(options: WriterOptions): WriteFile {
-  const { spool, inFolder, admit, fileMode, durable } = options
+/** Writes a file atomically into an open folder: into a temporary file, which is then renamed. */
+export function createWriter({ spool, admit, fileMode, durable }: WriterOptions) {
   // New files don't get this mode, because of the umask.
   const needsChmod = (fileMode & process.umask()) !== 0
 
@@ -65,41 +60,33 @@ export function createWriter(options: WriterOptions): WriteFile {
     await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   }
 
-  async function move(
-    path: string,
-    folder: string,
-    file: string,
+  return async (
     body: FileBody,
+    inFolder: (work: (folder: Held) => Promise<void>) => Promise<void>,
+    name: string,
     signal: AbortSignal,
-  ): Promise<void> {
-    try {
-      await rename(path, join(folder, file))
-    } catch (error) {
-      if (systemCode(error) !== 'EXDEV') throw error
-      // Another file system is mounted on the folder, so the file is copied to a temporary name there.
-      const copy = await fill(join(folder, `.${randomUUID()}`), { ...body, path }, signal)
-      await rename(copy, join(folder, file)).finally(() => discard(copy))
-      await discard(path)
-    }
-  }
-
-  return async (body, folder, file, signal) => {
+  ): Promise<void> => {
     signal.throwIfAborted()
     const path = await spool.place(place => fill(place, body, signal))
+    let isMoved = false
     try {
       signal.throwIfAborted()
-      await inFolder(folder, async held => {
-        await admit(join(held.real, file))
+      await inFolder(async folder => {
+        await admit(join(folder.real, name))
         signal.throwIfAborted()
-        await move(path, held.path, file, body, signal)
-        if (durable) await syncFolder(held)
+        const end = join(folder.path, name)
+        isMoved = (await rename(path, end).then(() => true, ignoreCodes(new Set(['EXDEV'])))) ?? false
+        if (!isMoved) {
+          // Another file system is mounted on the folder, so the file is copied to a temporary name there.
+          const copy = await fill(join(folder.path, `.${randomUUID()}`), { ...body, path }, signal)
+          await rename(copy, end).finally(() => discard(copy))
+        }
+        if (durable) await syncFolder(folder)
       })
-    } catch (error) {
-      await discard(path)
-      throw error
+    } finally {
+      // A repeated put may rename a file to another name of the same file, which does nothing and keeps both names (POSIX).
+      if (!isMoved || body.path !== undefined) await discard(path)
     }
-    // A repeated put may rename a file to another name of the same file, which does nothing and keeps both names (POSIX).
-    if (body.path !== undefined) await discard(path)
   }
 }
 
