@@ -7,7 +7,6 @@ import { destinationSchema } from '../build/config/destination.js'
 import { configSchema } from '../build/config/schema.js'
 import { toJsonSchema } from '../build/options.js'
 import { editorsFor } from '../build/page/editors.js'
-import { examplesFor } from '../build/page/examples.js'
 import { en } from '../build/page/words-en.js'
 import { zh } from '../build/page/words-zh.js'
 import { loadProviders, PROVIDER_TYPES } from '../build/providers/registry.js'
@@ -37,14 +36,7 @@ const PARTS = {
   typora: page => editors(page)[0][1],
   obsidian: page => editors(page)[1][1],
   vscode: page => editors(page)[2][1],
-  github: jobForGitHub,
   plugin: () => exampleFile('index.js'),
-}
-
-/** As on the page of a server with a key. */
-function jobForGitHub() {
-  const { github } = examplesFor({ base: 'https://img.example.com', credential: 'key' })
-  return ['```yaml', github, '```'].join('\n')
 }
 
 function exampleFile(name) {

@@ -1,8 +1,10 @@
 import { editorsFor, isLocalUrl } from './editors.ts'
-import { type Credential, examplesFor } from './examples.ts'
-import { type DestinationChoice, destinationQuery, type SignIn } from './facts.ts'
+import { type DestinationChoice, destinationQuery, type SignIn, type Visitor } from './facts.ts'
 import { type Html, html, prose } from './html.ts'
 import type { Words } from './words-en.ts'
+
+/** What clients send: nothing, an upload key, or a user name and password for a reverse proxy that adds the key. */
+export type Credential = 'none' | 'key' | 'password'
 
 export interface GuideFacts {
   readonly words: Words
@@ -18,90 +20,84 @@ export interface GuideFacts {
 }
 
 /**
+ * The credential that the examples send. A visitor on the server's machine needs none, unless the URL is one that other
+ * machines use. Behind a reverse proxy that knows people, clients send what that proxy accepts.
+ */
+export function credentialFor(visitor: Visitor, base: string): Credential {
+  if (visitor.admittedBy === 'proxy')
+    return visitor.signIn === 'network' ? 'none' : visitor.signIn === 'page' ? 'key' : 'password'
+  if (visitor.admittedBy === 'loopback') return isLocalUrl(base) ? 'none' : 'key'
+  return visitor.admittedBy === 'anonymous' ? 'none' : 'key'
+}
+
+const CURL: Record<Credential, string> = {
+  none: 'curl',
+  key: 'curl -H "Authorization: Bearer $UPLOAD_KEY"',
+  password: 'curl -u "$UPLOAD_USER"',
+}
+
+/**
  * The documentation below the upload form. The server renders it for everyone; the script renders it again for a visitor
  * with another URL, credential or list of destinations.
  */
-export function renderGuide(facts: GuideFacts): Html {
-  const { words, base, root, credential, signIn, choices } = facts
-  const { examples: texts, groups, destinations, responses, more } = words
-  const code = examplesFor({ base, credential })
-  const withPassword = credential === 'password'
+export function renderGuide({ words, base, root, credential, signIn, choices }: GuideFacts): Html {
+  const texts = words.guide
+  const curl = CURL[credential]
+  const server = credential === 'password' ? base.replace('://', '://NAME:PASSWORD@') : base
+  const command = `upload-server upload --server ${server}`
   // Editor plugins can't send a password.
   const key = credential === 'none' ? undefined : 'YOUR_KEY'
-  const editors = editorsFor({ base, key, command: code.typora }, words)
-  const noSignIn = signIn !== undefined && key !== undefined ? [texts.noSignIn] : []
+  const typora = credential === 'key' ? `${command} --key YOUR_KEY` : command
+  const noSignIn = signIn !== undefined && key !== undefined ? ` ${texts.noSignIn}` : ''
+  const notes = [
+    ...(signIn !== undefined && credential === 'key' ? [texts.signInPage] : []),
+    ...(signIn === 'network' ? [texts.signInNetwork] : []),
+    ...(credential === 'key' ? [texts.exportKey] : []),
+    ...(credential === 'password' ? [texts.exportUser] : []),
+  ]
   return html`${fold(
     'programs',
-    groups.programs,
-    html`<p>${words.lead}</p>
-${snippet(words.uploadUrl, `${base}/upload`)}
-${signIn !== undefined && credential === 'key' && html`<p>${prose(texts.signInPage)}</p>`}
-${signIn === 'network' && html`<p>${prose(texts.signInNetwork)}</p>`}
-${credential === 'key' && html`<p>${prose(texts.exportKey)}</p>`}
-${withPassword && html`<p>${prose(texts.exportUser)}</p>`}
-${example('curl', 'curl', texts.curl, code.curl)}
-${snippet(texts.curlBare, code.curlBare)}
-${example('fetch', 'fetch', texts.fetch, code.fetch)}
-${example('python', 'Python', texts.python, code.python)}`,
+    texts.programs,
+    html`<p>${texts.lead}</p>
+${example('upload-url', texts.uploadUrl, '', `${base}/upload`)}
+${notes.map(note => html`<p>${prose(note)}</p>\n`)}${example('curl', 'curl', texts.curl, `${curl} -F file=@picture.png ${base}/upload`)}
+<p>${texts.curlBare}</p>
+${block(`${curl} -H "Accept: text/plain" -T picture.png ${base}/upload/`)}
+${example('ci', 'CI', texts.ci, `${command} screenshots/`)}
+${isLocalUrl(base) && html`<p class="note">${prose(texts.loopback)}</p>`}`,
   )}
 ${fold(
   'editors',
-  groups.editors,
-  html`${editors.map(({ id, name, text, code }) =>
-    example(id, name, [text, ...(id === 'typora' ? [] : noSignIn)].join(' '), code),
+  texts.editors,
+  html`${editorsFor({ base, key, command: typora }, words).map(({ id, name, text, code }) =>
+    example(id, name, text + (id === 'typora' ? '' : noSignIn), code),
   )}`,
 )}
 ${fold(
-  'ci',
-  groups.ci,
-  html`${isLocalUrl(base) && html`<p class="note">${prose(texts.loopback)}</p>`}
-${example('github', 'GitHub Actions', `${texts.github} ${withPassword ? texts.secretUser : texts.secret}`, code.github)}
-${example('gitlab', 'GitLab CI', `${texts.gitlab} ${withPassword ? texts.variableUser : texts.variable}`, code.gitlab)}`,
-)}
-${fold(
   'destinations',
-  destinations.title,
-  choices
-    ? html`<p>${destinations.known}</p>
+  texts.destinations,
+  html`<p>${prose(choices ? texts.known : texts.unknown)}</p>
 <ul>
-${choices.map(choice => renderChoice(choice, words))}</ul>`
-    : html`<p>${prose(destinations.unknown)}</p>`,
-)}
-${fold(
-  'responses',
-  responses.title,
-  html`<p>${prose(responses.success)}</p>
-${block(code.success)}
-<p>${prose(responses.failure)}</p>
-${block(code.failure)}
-<p>${prose(responses.pending)}</p>
-${block(code.pending)}
-${block(code.finish)}`,
+${(choices ?? []).map(choice => renderChoice(choice, words))}</ul>`,
 )}
 ${fold(
   'more',
-  more.title,
-  html`${example('list', more.list, more.listText, code.list)}
-${example('clipboard', more.clipboard, more.clipboardText, code.clipboard)}
-<h3 id="sharex">${more.shareX}</h3>
-<p>${more.shareXText} <a href="${root}upload-server.sxcu" download>upload-server.sxcu</a></p>
-<h3 id="about-keys">${more.key}</h3>
-<p>${prose(more.keyText)}</p>
-<h3 id="openapi">${more.openApi}</h3>
-<p>${more.openApiText} <a href="${root}openapi.json">openapi.json</a></p>
-<p>${prose(more.metricsText)}</p>
-${example('heartbeat', more.health, more.healthText, code.heartbeat)}`,
+  texts.more,
+  html`<p>${prose(texts.aboutKeys)}</p>
+<p>${texts.shareX} <a href="${root}upload-server.sxcu" download>upload-server.sxcu</a></p>
+<p>${texts.openApi} <a href="${root}openapi.json">openapi.json</a></p>`,
 )}`
 }
 
-function renderChoice({ picbed, configName, isDefault }: DestinationChoice, { upload }: Words): Html {
+function renderChoice(choice: DestinationChoice, { upload }: Words): Html {
+  const { picbed, configName, isDefault } = choice
   return html`<li>
 <span>${picbed} / ${configName} ${isDefault && html`<small>${upload.default}</small>`}</span>
-<code>?${destinationQuery({ picbed, configName })}</code>
+<code>?${destinationQuery(choice)}</code>
 </li>\n`
 }
 
-/** A section that is closed until it is wanted. Browsers open it for a link to something in it, or the script does. */
+/** A section that is closed until it is wanted. */
 function fold(id: string, title: string, content: Html): Html {
   return html`<details id="${id}" class="fold">
 <summary><h2>${title}</h2></summary>
@@ -111,16 +107,11 @@ ${content}
 
 function example(id: string, title: string, text: string, code: string): Html {
   return html`<h3 id="${id}">${title}</h3>
-<p>${prose(text)}</p>
+${text !== '' && html`<p>${prose(text)}</p>`}
 ${block(code)}`
 }
 
 /** The script adds a copy button to every `.copy`. */
 function block(code: string): Html {
   return html`<div class="copy"><pre><code>${code}</code></pre></div>`
-}
-
-function snippet(label: string, code: string): Html {
-  return html`<p class="label">${label}</p>
-${block(code)}`
 }

@@ -1,7 +1,6 @@
 import { expect } from 'vitest'
-import { credentialFor } from '../../src/page/examples.ts'
 import type { Me } from '../../src/page/facts.ts'
-import { renderGuide } from '../../src/page/guide.ts'
+import { credentialFor, renderGuide } from '../../src/page/guide.ts'
 import { en } from '../../src/page/words-en.ts'
 import { ask, type Reply } from './ask.ts'
 

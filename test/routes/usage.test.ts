@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { en } from '../../src/page/words-en.ts'
 import { zh } from '../../src/page/words-zh.ts'
+import { ERROR_CODES } from '../../src/routes/status.ts'
 import { ask, expectEnvelope } from '../helpers/ask.ts'
 import { askMe } from '../helpers/page-me.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
@@ -67,6 +68,10 @@ describe('the usage page', () => {
     )
     expect(new Set(bodies).size).toBe(1)
     expect(bodies[0]).not.toMatch(/secretblog|otherblog/)
+  })
+
+  it('has titles of error codes alone', () => {
+    expect(ERROR_CODES).toEqual(expect.arrayContaining(Object.keys(en.failures)))
   })
 
   it.for<[accept: string | undefined, target: string, lang: string]>([

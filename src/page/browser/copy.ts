@@ -1,4 +1,4 @@
-import { announce, makeButton, words } from './words.ts'
+import { announce, makeButton, words } from './page.ts'
 
 /**
  * Copies a text to the clipboard and shows the result on the button.
@@ -7,10 +7,10 @@ import { announce, makeButton, words } from './words.ts'
  */
 export async function copyText(text: string, button: HTMLButtonElement, source?: HTMLElement): Promise<void> {
   const done = await write(text)
-  announce(done ? words.copied : words.copyFailed)
+  announce(done ? words.link.copied : words.link.copyFailed)
   if (!done && source) getSelection()?.selectAllChildren(source)
   button.dataset['text'] ??= button.textContent ?? ''
-  button.textContent = done ? words.copied : 'Ctrl+C'
+  button.textContent = done ? words.link.copied : 'Ctrl+C'
   setTimeout(() => {
     button.textContent = button.dataset['text'] ?? ''
   }, 1500)
@@ -40,21 +40,18 @@ function writeBySelection(text: string): boolean {
   return done
 }
 
-/** Adds a copy button to every example. */
+/** Adds a copy button to every example. Screen readers call it by the text or heading above. */
 export function addCopyButtons(): void {
   for (const block of document.querySelectorAll<HTMLElement>('.copy')) {
-    const title = block.closest('details')?.querySelector('h2')?.textContent ?? ''
-    const example = findTitle(block) ?? title
+    const above = block.previousElementSibling
+    const title = above?.previousElementSibling?.matches('h3') ? above.previousElementSibling : above
     const code = block.querySelector('code')
     if (!code) continue
-    const button = makeButton(words.copy, example, () => void copyText(code.textContent, button, code))
+    const button = makeButton(
+      words.link.copy,
+      title?.textContent ?? '',
+      () => void copyText(code.textContent, button, code),
+    )
     block.append(button)
   }
-}
-
-/** The nearest heading or label above a code block, which names its button for screen readers. */
-function findTitle(block: Element): string | undefined {
-  for (let e = block.previousElementSibling; e; e = e.previousElementSibling)
-    if (e.matches('h3, .label')) return e.textContent ?? undefined
-  return undefined
 }

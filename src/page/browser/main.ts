@@ -1,45 +1,33 @@
-import { setUpChoices } from './choices.ts'
 import { addCopyButtons } from './copy.ts'
-import { setUpKey } from './key.ts'
+import { element, words } from './page.ts'
 import { refreshRecent, setUpRecent } from './recent.ts'
-import * as uploads from './uploads.ts'
-import { askServer } from './visitor.ts'
-import { element, words } from './words.ts'
+import { setUpFormats } from './row.ts'
+import { add, addRejected, retryRejected, setUpUploads } from './uploads.ts'
+import { askServer, setUpVisitor } from './visitor.ts'
 
 addCopyButtons()
-setUpChoices()
-setUpKey(() => void update(true))
-uploads.setUpList()
+setUpVisitor(() => void update(true))
+setUpFormats()
+setUpUploads()
 setUpRecent()
-openTarget()
-addEventListener('hashchange', openTarget)
 
 /** Files wait for the server's first response: the destination and the size limit depend on the visitor. */
 const ready = update()
 
 async function update(isOwnKey = false): Promise<void> {
   const isAdmitted = await askServer(isOwnKey)
-  openTarget()
-  refreshRecent()
-  if (isAdmitted) uploads.retryRejected()
+  void refreshRecent()
+  if (isAdmitted) retryRejected()
 }
 
-/** Opens the section that the URL points into. */
-function openTarget(): void {
-  const section = document.getElementById(location.hash.slice(1))?.closest('details')
-  if (!section || section.open) return
-  section.open = true
-  document.getElementById(location.hash.slice(1))?.scrollIntoView()
-}
-
-async function add(...sources: readonly (File | URL)[]): Promise<void> {
+async function addWhenReady(sources: readonly (File | URL)[]): Promise<void> {
   await ready
-  uploads.add(...sources)
+  add(sources)
 }
 
 const files = element<HTMLInputElement>('files')
 files.addEventListener('change', () => {
-  void add(...(files.files ?? []))
+  void addWhenReady([...(files.files ?? [])])
   files.value = ''
 })
 
@@ -47,7 +35,7 @@ element('url').addEventListener('submit', event => {
   event.preventDefault()
   const field = element<HTMLInputElement>('url-text')
   if (addUrl(field.value)) field.value = ''
-  else uploads.addRejected(field.value, words.badUrl)
+  else addRejected(field.value, words.state.badUrl)
 })
 
 document.addEventListener('paste', event => {
@@ -79,9 +67,9 @@ function addTransfer(data: DataTransfer): boolean {
     file: item.getAsFile(),
     isFolder: item.webkitGetAsEntry()?.isDirectory,
   }))
-  void add(...dropped.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
+  void addWhenReady(dropped.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
   for (const { file, isFolder } of dropped)
-    if (isFolder) uploads.addRejected(file?.name ?? '', words.folder, words.folderHelp)
+    if (isFolder) addRejected(file?.name ?? '', words.state.folder, words.state.folderHelp)
   if (items.length > 0) return true
   const [line = ''] = (data.getData('text/uri-list') || data.getData('text/plain')).trim().split('\n')
   return addUrl(line)
@@ -90,6 +78,6 @@ function addTransfer(data: DataTransfer): boolean {
 function addUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) return false
-  void add(url)
+  void addWhenReady([url])
   return true
 }

@@ -1,97 +1,84 @@
 import type { Link } from '../links.ts'
-import { showLink, showTime } from './formats.ts'
-import { keyHeaders } from './key.ts'
-import { makeRow, show, showThumbnail } from './row.ts'
-import { ROOT_PATH, urlOf } from './send.ts'
-import { me } from './visitor.ts'
-import { announce, element, fill, titleOf, words } from './words.ts'
+import { announce, element, fill, keep, part, readKept, titleOf, urlOf, words } from './page.ts'
+import { makeRow, showStored, showTime } from './row.ts'
+import { keyHeaders, me } from './visitor.ts'
 
 interface StoredLink extends Link {
   /** Milliseconds since the epoch. */
   readonly time: number
 }
 
-/** Storage name. It includes the server's URL path, since several servers may share one origin. */
-const STORAGE = `upload-server-links ${ROOT_PATH}`
 /** Maximum number of links in the browser's storage, and of links shown at a time; a search finds the rest. */
 const MAX_STORED = 500
 const MAX_SHOWN = 20
 
 const details = element<HTMLDetailsElement>('recent')
-// The document is made by uploader.ts, which always contains these elements, so the casts are safe.
-const title = details.querySelector('summary') as HTMLElement
-const list = details.querySelector('ol') as HTMLOListElement
 const field = element<HTMLInputElement>('recent-text')
-const problem = element('recent-problem')
-const none = element('recent-none')
-const ownTitle = title.textContent
-
-let asked = new AbortController()
-
-/** Saves a link in the storage of this browser only. */
-export function remember({ url, name, isImage, expiresAt }: Link): void {
-  const others = read().filter(kept => kept.url !== url)
-  write([{ url, name, isImage, expiresAt, time: Date.now() }, ...others].slice(0, MAX_STORED))
-  refreshRecent()
-}
+const note = element('recent-note')
+/** The latest refresh: the response to an earlier one is ignored. */
+let latest = 0
 
 export function setUpRecent(): void {
   let typing: number
-  details.addEventListener('toggle', refreshRecent)
+  details.addEventListener('toggle', () => void refreshRecent())
   field.addEventListener('input', () => {
     clearTimeout(typing)
     typing = setTimeout(refreshRecent, 200) // so that the server does not get a request per keystroke
   })
   element('clear-recent').addEventListener('click', () => {
-    write([])
+    keep('links', undefined)
     details.open = false
-    refreshRecent()
+    void refreshRecent()
   })
-  refreshRecent()
+  void refreshRecent()
 }
 
-/** Shows the server's upload history if the visitor may read it, otherwise this browser's own list. */
-export function refreshRecent(): void {
-  asked.abort()
-  asked = new AbortController()
+/** Saves a link in the storage of this browser only. */
+export function remember(link: Link): void {
+  const others = readLinks().filter(({ url }) => url !== link.url)
+  keep('links', [{ ...link, time: Date.now() }, ...others].slice(0, MAX_STORED))
+  void refreshRecent()
+}
+
+/**
+ * Shows the server's upload history if the visitor may read it, otherwise this browser's own list. A closed list has no
+ * rows, so that no thumbnail is loaded unseen.
+ */
+export async function refreshRecent(): Promise<void> {
+  const own = ++latest
+  const kept = readLinks()
   const isServers = me?.visitor.admittedBy !== undefined && me.visitor.hasHistory
-  if (isServers && details.open) void showServers(asked.signal)
-  else showList(search(read()), isServers)
-}
-
-async function showServers(signal: AbortSignal): Promise<void> {
-  const found = await fetchHistory(signal)
-  if (signal.aborted) return
-  if (typeof found !== 'string') return showList(found, true)
-  const why = fill(words.historyFailed, { reason: found })
-  showList(search(read()), false, why)
-  announce(why)
-}
-
-/** Shows a list, or its title alone while it is closed, so that no thumbnail is loaded unseen. */
-function showList(found: readonly StoredLink[], isServers: boolean, why = ''): void {
-  const kept = read().length
-  details.hidden = !kept && !isServers && !why
-  title.textContent = isServers ? words.historyTitle : ownTitle
-  element('clear-recent').hidden = !kept
-  problem.textContent = why
-  problem.hidden = !why
-  none.hidden = found.length > 0 || !details.open
-  list.replaceChildren(...(details.open ? found.slice(0, MAX_SHOWN).map(renderStored) : []))
-}
-
-function search(all: readonly StoredLink[]): readonly StoredLink[] {
+  const history = isServers && details.open ? await fetchHistory() : undefined
+  if (own !== latest) return
+  const problem = typeof history === 'string' ? fill(words.recent.historyFailed, { reason: history }) : ''
   const wanted = field.value.trim().toLowerCase()
-  return all.filter(({ name, url }) => `${name}\n${url}`.toLowerCase().includes(wanted))
+  const found = Array.isArray(history)
+    ? history
+    : kept.filter(({ name, url }) => `${name}\n${url}`.toLowerCase().includes(wanted))
+  const shown = details.open ? found.slice(0, MAX_SHOWN) : []
+  details.hidden = kept.length === 0 && !isServers
+  part(details, 'summary').textContent = isServers && !problem ? words.recent.history : words.recent.title
+  element('clear-recent').hidden = kept.length === 0
+  note.textContent = problem || (details.open && found.length === 0 ? words.recent.none : '')
+  note.hidden = note.textContent === ''
+  if (problem) announce(problem)
+  part(details, 'ol').replaceChildren(
+    ...shown.map(link => {
+      const row = makeRow(link.name, showTime(link.time), link.isImage ? link.url : undefined)
+      showStored(row, link)
+      return row
+    }),
+  )
 }
 
 /** @returns the server's entries, or the reason why they could not be read */
-async function fetchHistory(signal: AbortSignal): Promise<readonly StoredLink[] | string> {
+async function fetchHistory(): Promise<StoredLink[] | string> {
   const query = new URLSearchParams({ text: field.value, limit: String(MAX_SHOWN) })
   try {
-    const response = await fetch(urlOf(`history?${query}`), { headers: keyHeaders(), signal })
-    const { success, result, code } = await response.json()
-    if (!success) return titleOf(code) ?? words.foreign
+    const { success, result, code } = await (
+      await fetch(urlOf(`history?${query}`), { headers: keyHeaders() })
+    ).json()
+    if (!success) return titleOf(code)
     // A successful response of the history has these fields (routes/history.ts).
     return (result as (Link & { time: string; contentType: string })[]).map(
       ({ time, contentType, ...rest }) => ({
@@ -101,44 +88,20 @@ async function fetchHistory(signal: AbortSignal): Promise<readonly StoredLink[] 
       }),
     )
   } catch (error) {
-    return error instanceof SyntaxError ? words.foreign : words.unreachable
+    return error instanceof SyntaxError ? words.state.foreign : words.state.unreachable
   }
 }
 
-function renderStored(kept: StoredLink): HTMLLIElement {
-  const row = makeRow(kept.name, showTime(kept.time))
-  show(row, 'stored', words.stored)
-  showLink(row, kept)
-  if (kept.isImage) showThumbnail(row, kept.url)
-  return row
+/** The links in the browser's storage whose files have not expired. */
+function readLinks(): StoredLink[] {
+  const kept = readKept('links')
+  const isCurrent = ({ expiresAt }: StoredLink) =>
+    expiresAt === undefined || Date.parse(expiresAt) > Date.now()
+  return Array.isArray(kept) ? kept.filter(isLink).filter(isCurrent) : []
 }
 
-/** The links in the browser's storage; none if it is unavailable or damaged. */
-function read(): readonly StoredLink[] {
-  try {
-    const value: unknown = JSON.parse(localStorage.getItem(STORAGE) ?? '[]')
-    return Array.isArray(value) ? value.filter(isSaved).filter(isCurrent) : []
-  } catch {
-    return []
-  }
-}
-
-function isSaved(value: unknown): value is StoredLink {
+function isLink(value: unknown): value is StoredLink {
   // Nothing is assumed about the members: each is checked below.
   const { url, name, time } = (value ?? {}) as Partial<StoredLink>
   return typeof url === 'string' && typeof name === 'string' && Number.isFinite(time)
-}
-
-/** Whether the file of a link has not expired yet. */
-function isCurrent({ expiresAt }: StoredLink): boolean {
-  return expiresAt === undefined || !(Date.parse(expiresAt) <= Date.now())
-}
-
-function write(links: readonly StoredLink[]): void {
-  try {
-    if (links.length > 0) localStorage.setItem(STORAGE, JSON.stringify(links))
-    else localStorage.removeItem(STORAGE)
-  } catch {
-    // The storage is full or switched off: the list is then not kept.
-  }
 }

@@ -1,15 +1,11 @@
-import { fill, titleOf, words } from './words.ts'
+import { fill, titleOf, urlOf, words } from './page.ts'
 
 /** The result of one upload. */
 export type Outcome =
   | {
       readonly kind: 'stored'
       readonly url: string
-      readonly type: string
-      /** Bytes stored; image options can make them fewer than the bytes sent. */
-      readonly size: number | undefined
-      /** When the file expires, as an RFC 3339 timestamp. Undefined: never. */
-      readonly expiresAt: string | undefined
+      readonly item: { readonly contentType?: string; readonly size?: number; readonly expiresAt?: string }
     }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'pending'; readonly finalizationId: string; readonly reason: string }
@@ -17,64 +13,56 @@ export type Outcome =
       readonly kind: 'failed'
       readonly title: string
       /** The server's message. */
-      readonly reason: string
+      readonly reason?: string
       /** The error code with the request ID, or a hint of this page. */
-      readonly detail: string
-      readonly code: string
+      readonly detail?: string
+      readonly code?: string
       /** Whether the server could not be reached or is shutting down, so that the upload can be retried later. */
-      readonly isOffline: boolean
+      readonly isOffline?: boolean
     }
 
 export interface UploadRequest {
-  /** Query of the request: empty, or with its question mark. */
-  readonly query: string
+  readonly query: URLSearchParams
   readonly body?: FormData | string
   readonly headers: Readonly<Record<string, string>>
-  /** Called with the bytes of the body sent so far, and their total. */
-  onProgress?(sent: number, all: number): void
+  /** Called with the part of the body sent so far, from 0 to 1. */
+  onProgress?(sent: number): void
   readonly signal?: AbortSignal
 }
-
-/** The server's root. This script is served at /page/<version>/ below it, also behind a reverse proxy with a path prefix. */
-const ROOT = new URL('../../', import.meta.url)
-export const ROOT_PATH = ROOT.pathname
-export const urlOf = (path: string) => new URL(path, ROOT)
 
 /** Sends one upload and reads the response. It uses XMLHttpRequest because `fetch` reports no upload progress. */
 export function send({ query, body, headers, onProgress, signal }: UploadRequest): Promise<Outcome> {
   return new Promise(resolve => {
     const request = new XMLHttpRequest()
-    request.open('POST', urlOf(`upload${query}`))
+    request.open('POST', urlOf(`upload?${query}`))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
-    request.upload.onprogress = event => {
-      if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded, event.total)
-    }
+    request.upload.onprogress = ({ loaded, total }) => total > 0 && onProgress?.(loaded / total)
     request.onload = () => resolve(readResponse(request.status, request.responseText))
     request.onerror = () =>
-      resolve({ ...fail(words.unreachable, '', words.unreachableHelp), isOffline: true })
+      resolve({
+        kind: 'failed',
+        title: words.state.unreachable,
+        detail: words.state.unreachableHelp,
+        isOffline: true,
+      })
     request.onabort = () => resolve({ kind: 'cancelled' })
     signal?.addEventListener('abort', () => request.abort())
     request.send(body ?? null)
   })
 }
 
-function fail(title: string, reason = '', detail = '', code = ''): Outcome & { kind: 'failed' } {
-  return { kind: 'failed', title, reason, detail, code, isOffline: code === 'shutting_down' }
-}
-
 interface Failure {
-  code: string
-  message: string
+  readonly code: string
+  readonly message: string
 }
 
 interface ResponseBody extends Partial<Failure> {
-  success: boolean
-  result?: string[]
-  items?: { contentType: string; size: number; expiresAt?: string }[]
-  errors?: Failure[]
-  stage?: string
-  finalizationId?: string
-  requestId?: string
+  readonly success?: boolean
+  readonly result?: readonly string[]
+  readonly items?: readonly (Outcome & { kind: 'stored' })['item'][]
+  readonly errors?: readonly Failure[]
+  readonly finalizationId?: string
+  readonly requestId?: string
 }
 
 /** Reads the outcome from the body, not the status, because `compat.alwaysOk` makes every status 200. */
@@ -82,26 +70,22 @@ function readResponse(status: number, text: string): Outcome {
   const response = parse(text)
   if (typeof response?.success !== 'boolean')
     return {
-      ...fail(words.foreign, '', fill(words.foreignHelp, { status })),
+      kind: 'failed',
+      title: words.state.foreign,
+      detail: fill(words.state.foreignHelp, { status }),
       isOffline: [502, 503, 504].includes(status),
     }
   const [url] = response.result ?? []
-  const [item] = response.items ?? []
-  if (response.success && url !== undefined)
-    return {
-      kind: 'stored',
-      url,
-      type: item?.contentType ?? '',
-      size: item?.size,
-      expiresAt: item?.expiresAt,
-    }
+  if (response.success && url !== undefined) return { kind: 'stored', url, item: response.items?.[0] ?? {} }
   if (response.finalizationId !== undefined)
     return { kind: 'pending', finalizationId: response.finalizationId, reason: response.message ?? '' }
   const { code = '', message = '' } = response.errors?.[0] ?? response
-  const id = response.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: response.requestId })}`
+  const title = titleOf(code)
   // The server's message about keys is written for programs.
-  if (code === 'unauthorized') return fail(titleOf(code) ?? '', '', words.keyHelp, code)
-  return fail(titleOf(code) ?? words.foreign, message, code + id, code)
+  if (code === 'unauthorized') return { kind: 'failed', title, detail: words.state.keyHelp, code }
+  const id = response.requestId && fill(words.state.requestId, { id: response.requestId })
+  const detail = [code, id].filter(Boolean).join(' · ')
+  return { kind: 'failed', title, reason: message, detail, code, isOffline: code === 'shutting_down' }
 }
 
 function parse(text: string): ResponseBody | undefined {

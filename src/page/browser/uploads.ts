@@ -1,117 +1,114 @@
-import { allowedOptions, chosenQuery } from './choices.ts'
-import { write } from './copy.ts'
-import { linkOf, setUpFormats, showLink } from './formats.ts'
-import { keyHeaders } from './key.ts'
-import { createMeter } from './meter.ts'
-import { setUpOverview, showOverview } from './overview.ts'
+import { copyText, write } from './copy.ts'
+import {
+  announce,
+  element,
+  fill,
+  keepChoice,
+  makeButton,
+  part,
+  readKept,
+  showSize,
+  titleOf,
+  urlOf,
+  words,
+} from './page.ts'
 import { remember } from './recent.ts'
-import { onReconnect } from './reconnect.ts'
-import { makeRow, part, type State, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
-import { saveChoice, savedChoices } from './saved.ts'
+import { linkOf, makeRow, type Row, type State, show, showStored, showThumbnail } from './row.ts'
 import { type Outcome, send } from './send.ts'
-import { me } from './visitor.ts'
-import { announce, element, fill, makeButton, titleOf, words } from './words.ts'
+import { chosenDestination, chosenQuery, keyHeaders, me } from './visitor.ts'
 
 /** Maximum number of uploads at a time. */
 const CONCURRENCY = 3
 /** Maximum number of automatic retries of an upload that did not reach the server. */
 const MAX_RETRIES = 4
+/** Interval of the health checks while the server can't be reached, milliseconds. */
+const CHECK_MS = 2000
 
-/** One file or URL, with its row in the list. */
-export interface Upload {
+/** One file or URL. Its state is that of its row in the list. */
+interface Upload {
   readonly source: File | URL
   readonly name: string
   /** Idempotency key: the same for every attempt, so that the server stores the file once. */
   readonly id: string
   /** The options chosen when the upload was added. */
-  readonly query: string
-  readonly row: HTMLLIElement
-  /** Its share of the total progress, in bytes. A URL counts as 1, since its size is unknown. */
-  readonly weight: number
-  /** Progress from 0 to 1; at 1 the server has the whole file. */
-  sent: number
+  readonly query: URLSearchParams
+  readonly row: Row
   /** How often it was retried because it did not reach the server. */
-  reconnects: number
+  retries: number
   /** Retries it after a failure. */
-  again?: (() => void) | undefined
+  again?: () => void
   /** Whether it failed because no valid key was sent. */
   isRejected?: boolean
   /** Whether it did not reach the server, and waits until that responds. */
   isUnsent?: boolean
+  /** Whether the list was not idle since it was added. */
+  isNew?: boolean
 }
 
-/** In the order in which they were added. The state of each is that of its row. */
+/** In the order in which they were added. */
 let uploads: Upload[] = []
-
-const section = element('uploads')
-// The document is made by uploader.ts, which always contains this element, so the cast is safe.
-const list = section.querySelector('ol') as HTMLOListElement
-const autoCopy = element<HTMLInputElement>('auto-copy')
+/** Whether all uploads wait for the server. */
 let isOffline = false
-/** The uploads added since the list was last idle. */
-let batch: Upload[] = []
 
-const isIn = ({ row }: Upload, ...states: readonly State[]) =>
-  states.some(one => row.dataset['state'] === one)
-const inState = (...states: readonly State[]) => uploads.filter(upload => isIn(upload, ...states))
+const list = element('uploads')
+const autoCopy = element<HTMLInputElement>('auto-copy')
+const copyAll = element<HTMLButtonElement>('copy-all')
+
+const inState = (...states: readonly State[]) =>
+  uploads.filter(({ row }) => states.some(state => row.dataset['state'] === state))
 const isBusy = () => inState('waiting', 'sending').length > 0 || uploads.some(({ isUnsent }) => isUnsent)
+const linksOf = (some: readonly Upload[]) => some.map(({ row }) => linkOf(row)).join('\n')
 
-/** Adds files or a URL at the top of the list, and queues them. */
-export function add(...sources: readonly (File | URL)[]): void {
-  const rows = sources.map(source => addOne(source))
+export function setUpUploads(): void {
+  autoCopy.checked = readKept('choices')?.autoCopy === true
+  autoCopy.addEventListener('change', () => keepChoice({ autoCopy: autoCopy.checked }))
+  addEventListener('beforeunload', event => {
+    if (isBusy()) event.preventDefault()
+  })
+  copyAll.addEventListener('click', () => void copyText(linksOf(inState('stored')), copyAll))
+  element('retry-all').addEventListener('click', () => {
+    for (const { again } of inState('failed')) again?.()
+  })
+  element('clear').addEventListener('click', () => {
+    const done = '[data-state=stored], [data-state=failed], [data-state=cancelled]'
+    for (const row of list.querySelectorAll(done)) row.remove()
+    uploads = uploads.filter(({ row }) => row.isConnected)
+    update()
+  })
+}
+
+/** Adds files or a URL at the top of the list, and queues them. @param query their options */
+export function add(sources: readonly (File | URL)[], query = chosenQuery()): void {
+  const limit = me?.fileSize ?? Infinity
+  const rows = sources.map(source => {
+    const isFile = source instanceof File
+    if (isFile && source.size > limit) {
+      const sizes = { size: showSize(limit), own: showSize(source.size) }
+      return addRejected(source.name, titleOf('too_large'), fill(words.state.limitHelp, sizes))
+    }
+    const name = isFile ? source.name : source.pathname.split('/').pop() || source.host
+    const image = isFile && source.type.startsWith('image/') ? URL.createObjectURL(source) : undefined
+    const row = makeRow(name, isFile ? showSize(source.size) : source.host, image)
+    // `crypto.randomUUID` exists with TLS only.
+    const id = crypto.getRandomValues(new Uint32Array(4)).join('-')
+    const upload = { source, name, id, query, row, retries: 0 }
+    uploads.push(upload)
+    queue(upload)
+    return row
+  })
   list.prepend(...rows)
+  update()
   rows[0]?.scrollIntoView({ block: 'nearest' })
 }
 
-/** @param query the options of the upload; by default those that are chosen now */
-function addOne(source: File | URL, query = chosenQuery()): HTMLLIElement {
-  const limit = me?.fileSize ?? Infinity
-  if (source instanceof File && source.size > limit) {
-    const sizes = { size: showSize(limit), own: showSize(source.size) }
-    return addRejected(source.name, titleOf('too_large') ?? '', fill(words.limitHelp, sizes))
-  }
-  const upload = makeUpload(source, query)
-  uploads.push(upload)
-  reveal()
-  list.prepend(upload.row)
-  queue(upload)
-  return upload.row
-}
-
 /** Adds a row for something that can't be sent, with the reason. */
-export function addRejected(name: string, title: string, help = ''): HTMLLIElement {
+export function addRejected(name: string, title: string, detail = ''): Row {
   const row = makeRow(name, '')
-  reveal()
   list.prepend(row)
-  show(row, 'failed', title, '', help)
-  count()
-  announce(fill(words.failedName, { name, reason: title }))
+  show(row, 'failed', { title, detail })
+  update()
+  announce(`${name}: ${title}`)
   return row
-}
-
-function reveal(): void {
-  section.hidden = false
-  element('tools').hidden = false
-}
-
-function makeUpload(source: File | URL, query: URLSearchParams): Upload {
-  const name = source instanceof File ? source.name : nameOf(source)
-  const size = source instanceof File ? showSize(source.size) : source.host
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return {
-    source,
-    name,
-    id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
-    query: query.size > 0 ? `?${query}` : '',
-    row: makeRow(name, size, source instanceof File && source.type.startsWith('image/') ? source : undefined),
-    weight: source instanceof File ? source.size + 1 : 1,
-    sent: 0,
-    reconnects: 0,
-  }
-}
-
-function nameOf(url: URL): string {
-  return url.pathname.split('/').pop() || url.host
 }
 
 /** Retries the uploads that were rejected because no valid key was sent. */
@@ -120,34 +117,14 @@ export function retryRejected(): void {
 }
 
 function queue(upload: Upload): void {
-  if (inState('waiting', 'sending').length === 0) batch = []
-  if (!batch.includes(upload)) batch.push(upload)
-  Object.assign(upload, { sent: 0, again: undefined, isRejected: false, isUnsent: false })
-  show(upload.row, 'waiting', words.waiting)
-  setActions(upload.row)
+  Object.assign(upload, { again: undefined, isRejected: false, isUnsent: false, isNew: true })
+  show(upload.row, 'waiting', { title: words.state.waiting })
   next()
-  count()
 }
 
-/** Retries one upload on the visitor's request, even while the page waits for the server. */
-function retry(upload: Upload): void {
-  isOffline = false
-  queue(upload)
-}
-
-/** Pauses all uploads until the server responds, and then retries those that did not reach it. */
-function waitForServer(failures: number): void {
-  if (isOffline) return
-  isOffline = true
-  onReconnect(failures, () => {
-    isOffline = false
-    for (const upload of uploads) if (upload.isUnsent) queue(upload)
-    next()
-    count()
-  })
-}
-
+/** Starts the uploads whose turn it is. */
 function next(): void {
+  update()
   if (isOffline || inState('sending').length >= CONCURRENCY) return
   const [upload] = inState('waiting')
   if (!upload) return
@@ -161,141 +138,137 @@ function next(): void {
 async function run(upload: Upload): Promise<void> {
   const { source, name, row, query, id } = upload
   const cancel = new AbortController()
-  setActions(
-    row,
-    makeButton(words.cancel, name, () => cancel.abort()),
-  )
+  const cancelButton = makeButton(words.state.cancel, name, () => cancel.abort())
   let body: FormData | string
   if (source instanceof File) {
     body = new FormData()
     body.append('file', source)
   } else body = JSON.stringify({ list: [source.href] })
-  showProgress(row, 0)
+  showProgress(row, 0, cancelButton)
   const headers = { ...keyHeaders(), 'Idempotency-Key': id }
-  const measure = createMeter()
-  const onProgress = (sent: number, all: number) => {
-    upload.sent = sent / all
-    showProgress(row, upload.sent, measure(sent, all))
-    count()
-    // The server finishes an upload that has arrived completely, so cancelling would no longer stop it.
-    if (sent === all) setActions(row)
-  }
+  const onProgress = (sent: number) => showProgress(row, sent, cancelButton)
   finish(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
+}
+
+/** @param sent progress from 0 to 1. At 1 the server finishes the upload, and it can't be cancelled any more. */
+function showProgress(row: Row, sent: number, cancel?: HTMLElement): void {
+  const progress = part<HTMLProgressElement>(row, 'progress')
+  const { sending, storing } = words.state
+  if (sent < 1) progress.value = sent
+  else progress.removeAttribute('value')
+  const title = sent < 1 ? fill(sending, { percent: Math.floor(sent * 100) }) : storing
+  show(row, 'sending', { title }, ...(sent < 1 && cancel ? [cancel] : []))
 }
 
 /** Runs the pending post-upload steps of an upload again. */
 async function complete(upload: Upload, finalizationId: string): Promise<void> {
-  upload.again = undefined
-  setActions(upload.row)
   showProgress(upload.row, 1)
-  const query = `?${new URLSearchParams({ finalizationId })}`
+  const query = new URLSearchParams({ finalizationId })
   finish(upload, await send({ query, headers: keyHeaders() }), finalizationId)
   next()
 }
 
-/** Shows the outcome of an upload, and the buttons for what can be done next. */
+/** Shows the outcome of an upload, and the button for what can be done next. */
 function finish(upload: Upload, outcome: Outcome, finalizationId?: string): void {
   const { row, name } = upload
+  const { cancelled, pending, pendingHelp, retry, offlineHelp } = words.state
+  const ask = (label: string, press: () => void) => makeButton(label, name, press)
+  const again = () => {
+    if (finalizationId !== undefined) return void complete(upload, finalizationId)
+    isOffline = false
+    queue(upload)
+  }
   if (outcome.kind === 'stored') {
-    showStored(upload, outcome)
-    count()
-    announce(fill(words.storedName, { name }))
-    return
+    showLink(upload, outcome)
+    announce(`${name}: ${words.state.stored}`)
+  } else if (outcome.kind === 'cancelled') {
+    show(row, 'cancelled', { title: cancelled }, ask(retry, again))
+    announce(`${name}: ${cancelled}`)
+  } else if (outcome.kind === 'pending') {
+    const { reason, finalizationId: id } = outcome
+    const button = ask(words.state.complete, () => void complete(upload, id))
+    show(row, 'pending', { title: pending, reason, detail: pendingHelp }, button)
+    announce(`${name}: ${pending}`)
+  } else {
+    const isUnsent =
+      outcome.isOffline === true && finalizationId === undefined && upload.retries < MAX_RETRIES
+    show(row, 'failed', { ...outcome, ...(isUnsent && { detail: offlineHelp }) }, ask(retry, again))
+    Object.assign(upload, { again, isRejected: outcome.code === 'unauthorized', isUnsent })
+    announce(`${name}: ${outcome.title}`)
+    if (isUnsent) {
+      upload.retries++
+      void waitForServer()
+    }
   }
-  if (outcome.kind === 'cancelled') {
-    show(row, 'cancelled', words.cancelled)
-    setActions(
-      row,
-      makeButton(words.retry, name, () => retry(upload)),
-    )
-    count()
-    announce(`${name}: ${words.cancelled}`)
-    return
-  }
-  if (outcome.kind === 'pending') {
-    show(row, 'pending', words.pending, outcome.reason, words.pendingHelp)
-    setActions(
-      row,
-      makeButton(words.complete, name, () => complete(upload, outcome.finalizationId)),
-    )
-    count()
-    announce(`${name}: ${words.pending}`)
-    return
-  }
-  const isRetried = outcome.isOffline && finalizationId === undefined && upload.reconnects < MAX_RETRIES
-  show(row, 'failed', outcome.title, outcome.reason, isRetried ? words.offlineHelp : outcome.detail)
-  const again = () => (finalizationId === undefined ? retry(upload) : void complete(upload, finalizationId))
-  setActions(row, makeButton(words.retry, name, again))
-  Object.assign(upload, { again, isRejected: outcome.code === 'unauthorized', isUnsent: isRetried })
-  if (isRetried) waitForServer(upload.reconnects++)
-  count()
-  announce(fill(words.failedName, { name, reason: outcome.title }))
 }
 
-function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { kind: 'stored' }): void {
-  const { row, name, source } = upload
-  const isImage = type.startsWith('image/')
-  show(row, 'stored', words.stored)
+function showLink(upload: Upload, { url, item }: Outcome & { kind: 'stored' }): void {
+  const { row, name, source, query } = upload
+  const { contentType = '', size, expiresAt } = item
+  const isImage = contentType.startsWith('image/')
+  const isHeic = /^image\/hei[cf]/.test(contentType)
   const link = { url, name, isImage, expiresAt }
-  const isHeic = /^image\/hei[cf]/.test(type)
-  showLink(row, link, ...(isHeic ? offerJpeg(upload) : []))
-  if (isHeic) part(row, '.detail').append(' ', words.heic)
+  const asJpeg = new URLSearchParams(query)
+  asJpeg.set('format', 'jpeg')
+  const mayConvert = isHeic && chosenDestination()?.pictures.includes('format')
+  showStored(
+    row,
+    link,
+    ...(mayConvert ? [makeButton(words.link.asJpeg, name, () => add([source], asJpeg))] : []),
+  )
+  if (isHeic) part(row, '.detail').append(' ', words.link.heic)
   if (size !== undefined) {
-    const given = source instanceof File ? showSize(source.size) : ''
-    const about = [given, showSize(size)].filter((text, at, all) => text && text !== all[at + 1])
-    part(row, '.name small').textContent = about.join(' → ')
+    // Image options can make the stored bytes fewer than those sent.
+    const sizes = [...(source instanceof File ? [showSize(source.size)] : []), showSize(size)]
+    part(row, '.name small').textContent = [...new Set(sizes)].join(' → ')
   }
   remember(link)
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
-/** A button that uploads a HEIC as JPEG, if the destination converts images on request. */
-function offerJpeg({ source, name, query }: Upload): HTMLElement[] {
-  if (!allowedOptions().includes('format')) return []
-  const options = new URLSearchParams(query)
-  options.set('format', 'jpeg')
-  const press = () => list.prepend(addOne(source, options))
-  return [makeButton(words.asJpeg, name, press)]
+/** Pauses all uploads until the server responds, and then retries those that did not reach it. */
+async function waitForServer(): Promise<void> {
+  if (isOffline) return
+  isOffline = true
+  do await new Promise(resolve => setTimeout(resolve, CHECK_MS))
+  while (isOffline && !(await isServerUp()))
+  isOffline = false
+  for (const upload of uploads) if (upload.isUnsent) queue(upload)
+  next()
+}
+
+async function isServerUp(): Promise<boolean> {
+  try {
+    return (await (await fetch(urlOf('heartbeat'), { cache: 'no-store' })).json()).success === true
+  } catch {
+    return false
+  }
 }
 
 /** Copies the links of the uploads that were added together, once the last of them is done. */
 async function copyNew(): Promise<void> {
-  if (!autoCopy.checked || isBusy()) return
-  const links = batch.filter(upload => isIn(upload, 'stored')).map(({ row }) => linkOf(row))
-  if (links.length === 0) return
-  const isCopied = await write(links.join('\n'))
-  announce(isCopied ? fill(words.autoCopied, { count: links.length }) : words.copyFailed)
+  if (isBusy()) return
+  const done = inState('stored').filter(({ isNew }) => isNew)
+  for (const upload of uploads) upload.isNew = false
+  if (!autoCopy.checked || done.length === 0) return
+  const isCopied = await write(linksOf(done))
+  announce(isCopied ? fill(words.link.autoCopied, { count: done.length }) : words.link.copyFailed)
 }
 
-function count(): void {
-  // The list only has rows of `makeRow`.
-  const rows = [...list.children] as HTMLElement[]
-  showOverview({ rows, batch, failed: uploads.filter(({ again }) => again).length, isOffline })
-}
-
-export function setUpList(): void {
-  autoCopy.checked = savedChoices().autoCopy === true
-  autoCopy.addEventListener('change', () => saveChoice({ autoCopy: autoCopy.checked }))
-  setUpFormats()
-  addEventListener('beforeunload', event => {
-    if (isBusy()) event.preventDefault()
-  })
-  setUpOverview({
-    links() {
-      return inState('stored')
-        .map(({ row }) => linkOf(row))
-        .join('\n')
-    },
-    retry() {
-      for (const { again } of uploads) again?.()
-    },
-    clear() {
-      const done = '[data-state=stored], [data-state=failed], [data-state=cancelled]'
-      for (const row of list.querySelectorAll(done)) row.remove()
-      uploads = uploads.filter(({ row }) => row.isConnected)
-      count()
-      section.hidden = list.children.length === 0
-      element('tools').hidden = document.querySelector('.link[aria-label]') === null && section.hidden
-    },
-  })
+/** Shows how many files are stored, and the buttons for all of them. */
+function update(): void {
+  const count = (state: State) => list.querySelectorAll(`[data-state=${state}]`).length
+  const all = list.children.length
+  const values = { stored: count('stored'), failed: count('failed'), all }
+  const { tally, tallyFailed, offline } = words.state
+  element('tally').textContent = [
+    ...(all > 1 ? [fill(tally, values)] : []),
+    ...(all > 1 && values.failed > 0 ? [fill(tallyFailed, values)] : []),
+    ...(isOffline ? [offline] : []),
+  ].join(' · ')
+  list.hidden = all === 0
+  element('tools').hidden = all === 0 && document.querySelector('#recent li') === null
+  element('list-tools').hidden = all === 0
+  copyAll.disabled = values.stored === 0
+  element('retry-all').hidden = uploads.filter(({ again }) => again).length < 2
 }
