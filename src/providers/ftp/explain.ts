@@ -4,9 +4,6 @@ import { connectionProblem } from '../../http/network.ts'
 import { Problem } from '../../problem.ts'
 import { responseCode } from '../shared/file-tree.ts'
 
-/** Explains an error. `isStoring` is true for a file with a temporary name. */
-export type Explain = (error: unknown, isStoring?: boolean) => unknown
-
 /** Meanings of reply codes of FTP (RFC 959, section 4.2) that have a specific reason. */
 const HINTS: Record<number, string> = {
   421: 'too many connections',
@@ -26,34 +23,34 @@ const NO_RENAMING =
   'If the server can\'t rename files, or allows no names with a leading dot, set "atomic" to false.'
 
 /**
+ * Explains an error.
+ *
  * @param server name of the server in messages
- * @param secret password, which is masked because servers may repeat it
+ * @param mask hides the password, which servers may repeat
+ * @param isRenamed whether a file was stored under a temporary name
  */
-export function createExplain(server: string, secret: string): Explain {
-  return (error, isStoring = false) => {
-    if (error instanceof Problem || !(error instanceof Error)) return error
-    const code = responseCode(error)
-    if (code === undefined)
-      return connectionProblem(hide(error, secret), `${server} can't be reached, or closed the connection`, {
-        certificate: 'Check "caFile".',
-        tls: 'Check "secure".',
-      })
-    const reply = excerpt(error.message.replaceAll(secret, '***'))
-    const meaning = HINTS[code]
-    // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
-    const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
-    const isFull = NO_SPACE.has(code)
-    return new Problem(`${server} returned ${reply}${meaning ? ` (${meaning})` : ''}`, {
-      ...(isStoring && MAY_NEED_NO_RENAMING.has(code) && { advice: NO_RENAMING }),
-      ...(isFull && { code: 'insufficient_storage' }),
-      cause: error,
-      retryable: retryable && !isFull,
+export function explainFtp(
+  error: unknown,
+  server: string,
+  mask: (text: string) => string,
+  isRenamed: boolean,
+): unknown {
+  if (error instanceof Problem || !(error instanceof Error)) return error
+  const code = responseCode(error)
+  if (code === undefined)
+    return connectionProblem(error, `${server} can't be reached, or closed the connection`, {
+      certificate: 'Check "caFile".',
+      tls: 'Check "secure".',
     })
-  }
-}
-
-function hide(error: Error, secret: string): Error {
-  return error.message.includes(secret)
-    ? Object.assign(new Error(error.message.replaceAll(secret, '***'), { cause: error.cause }), error)
-    : error
+  const meaning = HINTS[code]
+  // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
+  const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
+  const isFull = NO_SPACE.has(code)
+  const why = `${server} returned ${excerpt(mask(error.message))}`
+  return new Problem(meaning ? `${why} (${meaning})` : why, {
+    ...(isRenamed && MAY_NEED_NO_RENAMING.has(code) && { advice: NO_RENAMING }),
+    ...(isFull && { code: 'insufficient_storage' }),
+    cause: error,
+    retryable: retryable && !isFull,
+  })
 }

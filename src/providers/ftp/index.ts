@@ -1,12 +1,12 @@
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
-import { createFileTree, type UseFiles } from '../shared/file-tree.ts'
+import { createFileTree } from '../shared/file-tree.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { cleanFolder, hostName, serverFolderOptions } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
-import { createExplain, type Explain } from './explain.ts'
+import { explainFtp } from './explain.ts'
 import { createFtpFiles } from './files.ts'
 import { createPool } from './pool.ts'
 
@@ -55,23 +55,21 @@ export const ftp = defineProvider({
 })
 
 function open(options: z.output<typeof config>, context: Context): Target {
-  const { name, warn } = context
+  const { name, warn, mask } = context
+  const { host, atomic } = options
   if (options.secure === 'none')
     warn(
-      `"ftp/${name}" (${options.host}): the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
+      `"ftp/${name}" (${host}): the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
     )
-  const explain = createExplain(options.host, options.password)
-  const pool = createPool(options.connections, signal => connect(options, { ...context, explain }, signal))
+  const explain = (error: unknown, isStoring = false) => explainFtp(error, host, mask, isStoring && atomic)
+  const pool = createPool(options.connections, signal => connect(options, context, explain, signal))
   // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
   const directory = cleanFolder(options.directory)
-  const explainStoring: Explain = error => explain(error, options.atomic)
-  const use: UseFiles = (work, signal) =>
-    pool.use(connection => work(createFtpFiles(connection, explainStoring)), signal)
   return {
-    ...createFileTree(use, {
+    ...createFileTree((work, signal) => pool.use(connection => work(createFtpFiles(connection)), signal), {
       directory,
-      atomic: options.atomic,
+      atomic,
       explain,
       urlOf: key => joinUrl(options.urlPrefix, key),
       disconnect: pool.close,

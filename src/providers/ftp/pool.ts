@@ -1,10 +1,9 @@
-import { EventEmitter, once } from 'node:events'
 import { onAbort } from '../../flow/cancellation.ts'
 import { createSlots } from '../../flow/slots.ts'
 import { responseCode } from '../shared/file-tree.ts'
-import type { FtpConnection } from './files.ts'
+import type { FtpConnection } from './connect.ts'
 
-/** Idle timeout of a connection, in milliseconds. */
+/** Time without work after which idle connections are closed, in milliseconds. */
 const IDLE_MS = 30_000
 
 /** Reply codes for too many connections (RFC 959, section 4.2). 530 also means a wrong password. */
@@ -16,86 +15,62 @@ const TOO_MANY = new Set([421, 530])
  * @param size maximum number of connections. Fewer are opened if the server accepts fewer
  */
 export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>) {
-  const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
-  /** Idle connections with their timers. The one that was used last is the last one. */
-  const idle = new Map<FtpConnection, NodeJS.Timeout>()
-  const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
+  /** Connections without a task. The one that was used last is the last one. */
+  const idle: FtpConnection[] = []
   /** Number of connections that are logged in. */
   let count = 0
-  let opening = 0
   /** Number of connections that the server accepts. It is reset to `size` when all are closed. */
   let limit = size
+  // The first connection is opened alone, so that a wrong password is not tried several times at once.
+  const tasks = createSlots(1, Number.POSITIVE_INFINITY)
+  const idleTimer = setTimeout(endIdle, IDLE_MS).unref()
 
-  function end(connection: FtpConnection): void {
-    connection.client.close()
-    count--
+  function setCount(connections: number): void {
+    count = connections
     if (count === 0) limit = size
-    changes.emit('change')
+    tasks.resize(count === 0 ? 1 : limit, Number.POSITIVE_INFINITY)
   }
 
-  function keep(connection: FtpConnection): void {
-    if (closing.signal.aborted) {
-      end(connection)
-      return
-    }
-    const endIdle = () => {
-      idle.delete(connection)
-      end(connection)
-    }
-    idle.set(connection, setTimeout(endIdle, IDLE_MS).unref())
-    changes.emit('change')
+  function end({ client }: FtpConnection): void {
+    client.close()
+    setCount(count - 1)
   }
 
-  /** Returns the idle connection that the server is least likely to have closed. */
-  function takeIdle(): FtpConnection | undefined {
-    for (const connection of [...idle.keys()].reverse()) {
-      clearTimeout(idle.get(connection))
-      idle.delete(connection)
+  function endIdle(): void {
+    for (const connection of idle.splice(0)) end(connection)
+  }
+
+  /** Returns a connection, or undefined if the server accepts no more than are open. */
+  async function take(signal: AbortSignal): Promise<FtpConnection | undefined> {
+    for (let connection = idle.pop(); connection; connection = idle.pop()) {
       if (!connection.client.closed) return connection
       end(connection)
     }
-    return undefined
-  }
-
-  async function take(signal: AbortSignal): Promise<FtpConnection> {
-    for (;;) {
-      const connection = takeIdle()
-      if (connection) return connection
-      // The first connection is opened alone, so that a wrong password is not tried several times at once.
-      if (count + opening < (count === 0 ? 1 : limit)) {
-        const opened = await tryOpen(signal)
-        if (opened) return opened
-      } else await once(changes, 'change', { signal })
-    }
-  }
-
-  /** Opens a connection. Returns undefined if the server accepts no more than are open. */
-  async function tryOpen(signal: AbortSignal): Promise<FtpConnection | undefined> {
-    opening++
     try {
       const connection = await open(signal)
-      count++
+      setCount(count + 1)
       return connection
     } catch (error) {
       // If other connections are logged in with the same password, it is correct.
       if (count === 0 || !TOO_MANY.has(responseCode(error instanceof Error && error.cause) ?? 0)) throw error
       limit = count
+      setCount(count)
       return undefined
-    } finally {
-      opening--
-      changes.emit('change')
     }
   }
 
-  async function useOne<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function runTask<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal) {
     const connection = await take(signal)
+    if (!connection) return undefined
     const stopListening = onAbort(signal, () => connection.client.close())
     try {
       signal.throwIfAborted()
       const result = await work(connection)
-      keep(connection)
-      return result
+      idle.push(connection)
+      idleTimer.refresh()
+      if (closing.signal.aborted) endIdle()
+      return { result }
     } catch (error) {
       end(connection)
       throw error
@@ -106,13 +81,16 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
 
   return {
     /** Waits for a connection. If the work fails or its signal is aborted, the connection is closed. */
-    use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
+    async use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
       const either = AbortSignal.any([signal, closing.signal])
-      return slots.run(() => useOne(work, either), either)
+      for (;;) {
+        const done = await tasks.run(() => runTask(work, either), either)
+        if (done) return done.result
+      }
     },
     close() {
       closing.abort()
-      for (let connection = takeIdle(); connection; connection = takeIdle()) end(connection)
+      endIdle()
     },
   }
 }

@@ -18,7 +18,7 @@ import { HASHED_NAME, joinFolder } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { explained } from './explain.ts'
 import { ABSENT, createFolders } from './folders.ts'
-import { splitKey } from './key-path.ts'
+import { findPathFault } from './key-path.ts'
 import { createWriter } from './writer.ts'
 
 /** Folder of the temporary files. Object keys can't refer to it, because no segment starts with a dot. */
@@ -140,12 +140,13 @@ function openFolder(
       `local/${name}: could not remove the temporary files of an earlier run in "${SPOOL_NAME}" (${systemCode(error)}).`,
     ),
   )
+  const traits = { atomic: true, keyFault: (key: string) => findPathFault(key) }
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
   const placeOf = (key: string) => {
-    const { parents, file } = splitKey(key)
-    return { folder: join(directory, ...parents), file }
+    const path = join(directory, key)
+    return { folder: dirname(path), file: basename(path) }
   }
 
   /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
@@ -155,7 +156,7 @@ function openFolder(
   }
 
   async function locate(key: string): Promise<HeldFile | undefined> {
-    checkKey(key)
+    checkKey(key, traits)
     const { folder, file } = placeOf(key)
     const [isOwn, found] = [await getOwnCheck(), await folders.open(join(folder, file))]
     if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
@@ -165,7 +166,7 @@ function openFolder(
 
   return {
     location,
-    traits: { atomic: true },
+    traits,
     spool: {
       ...spool,
       isLinked: true,

@@ -24,11 +24,15 @@ const HOST_KEYS: readonly ServerHostKeyAlgorithm[] = [
 /** Time limit for logging in and opening the channel, in milliseconds. */
 const LOGIN_MS = 20_000
 
-interface ConnectDeps extends Pick<Context, 'dial'> {
+/** A server that does not respond for 3 intervals is lost, so that the next put opens another connection. */
+const KEEPALIVE_MS = 10_000
+
+/** How a destination reaches its server. */
+export interface SftpServer extends Credentials, Pick<Context, 'dial'> {
+  readonly host: string
+  readonly port: number
   /** Name of the server in messages. */
   readonly server: string
-  readonly hostKeys: HostKeys
-  readonly onLost: () => void
 }
 
 /**
@@ -38,41 +42,40 @@ interface ConnectDeps extends Pick<Context, 'dial'> {
  * @throws Problem
  */
 export async function connect(
-  { host, port, ...login }: Credentials & { readonly host: string; readonly port: number },
-  { server, hostKeys, dial, onLost }: ConnectDeps,
+  { host, port, server, dial, ...login }: SftpServer,
+  hostKeys: Pick<HostKeys, 'kinds' | 'judge' | 'trust'>,
   signal: AbortSignal,
 ): Promise<SftpSession> {
   const { default: ssh2 } = await importOptional('ssh2', () => import('ssh2'))
   const authentication = createAuthentication(login, await readKey(login, ssh2.utils.parseKey))
-  const explain = (error: unknown) =>
-    error instanceof Problem ? error : explainConnect(error, server, authentication)
   const kinds = await hostKeys.kinds()
-  signal.throwIfAborted()
-  const socket = await dial({ host, port }, signal).catch((error: unknown) => {
+  const explain = (error: unknown) => {
     signal.throwIfAborted()
-    throw explain(error)
-  })
-  const client = new ssh2.Client()
+    throw explainConnect(error, server, authentication)
+  }
+  const socket = await dial({ host, port }, signal).catch(explain)
   socket.once(
     'close',
     onAbort(signal, () => socket.destroy()),
   )
   const timer = setTimeout(() => socket.destroy(timeoutError()), LOGIN_MS)
+  const client = new ssh2.Client()
   const broken = waitForEnd(client)
+  const config: ConnectConfig = {
+    sock: socket,
+    username: login.username,
+    readyTimeout: 0,
+    keepaliveInterval: KEEPALIVE_MS,
+    authHandler: offered => authentication.next(offered),
+    algorithms: { serverHostKey: preferring(kinds) },
+  }
   try {
-    const config: ConnectConfig = {
-      sock: socket,
-      username: login.username,
-      readyTimeout: 0,
-      authHandler: offered => authentication.next(offered),
-      algorithms: { serverHostKey: preferring(kinds) },
-    }
     await Promise.race([logIn(client, config, hostKeys), broken])
     const sftp = await Promise.race([openChannel(client, server), broken])
-    return createSftpSession({ client, sftp, socket }, server, onLost)
+    return createSftpSession(client, sftp, socket, server)
   } catch (error) {
     socket.destroy()
-    throw explain(error)
+    return explain(error)
   } finally {
     clearTimeout(timer)
   }
@@ -91,33 +94,33 @@ function waitForEnd(client: Client): Promise<never> {
   return end
 }
 
-function logIn(client: Client, config: ConnectConfig, hostKeys: HostKeys): Promise<void> {
+function logIn(
+  client: Client,
+  config: ConnectConfig,
+  { judge, trust }: Pick<HostKeys, 'judge' | 'trust'>,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const decide = async (key: Buffer) => {
-      const verdict = await hostKeys.judge(key)
-      if (verdict instanceof Problem) throw verdict
-      if (verdict === 'unknown') await hostKeys.trust(key)
+    const verify = async (key: Buffer, decide: (isTrusted: boolean) => void) => {
+      try {
+        if ((await judge(key)) === 'unknown') await trust(key)
+        decide(true)
+      } catch (error) {
+        reject(error)
+        decide(false)
+      }
     }
     client.once('ready', resolve)
     client.connect({
       ...config,
-      hostVerifier: (key: Buffer, verify: (isTrusted: boolean) => void) => {
-        decide(key).then(
-          () => verify(true),
-          error => {
-            reject(error)
-            verify(false)
-          },
-        )
-      },
+      hostVerifier: (key: Buffer, decide: (isTrusted: boolean) => void) => void verify(key, decide),
     })
   })
 }
 
 /** Returns the default algorithms with these types first. An RSA key has three algorithms (RFC 8332). */
 function preferring(kinds: readonly string[]): ServerHostKeyAlgorithm[] {
-  const isKnown = (one: string) => kinds.includes(one.startsWith('rsa-') ? 'ssh-rsa' : one)
-  return [...HOST_KEYS.filter(isKnown), ...HOST_KEYS.filter(one => !isKnown(one))]
+  const rank = (one: string) => Number(!kinds.includes(one.startsWith('rsa-') ? 'ssh-rsa' : one))
+  return [...HOST_KEYS].sort((a, b) => rank(a) - rank(b))
 }
 
 function openChannel(client: Client, server: string): Promise<SFTPWrapper> {

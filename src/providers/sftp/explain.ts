@@ -9,6 +9,7 @@ const TOO_MANY_CONNECTIONS = 12
 
 /** Explains a failed connection. `server` is the name of the server in the message. */
 export function explainConnect(error: unknown, server: string, authentication: Authentication): Problem {
+  if (error instanceof Problem) return error
   const { message, level, code } = detailsOf(error)
   const fail = (why: string, retryable: boolean) =>
     new Problem(`${server} ${why}`, { cause: error, retryable })

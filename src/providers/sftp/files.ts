@@ -1,5 +1,6 @@
-import type { Attributes } from 'ssh2'
-import { type Body, wrongSize } from '../../body.ts'
+import type { Attributes, SFTPWrapper } from 'ssh2'
+import { readExactly } from '../../body.ts'
+import type { UploadObject } from '../contract.ts'
 import { inTheWay, type RemoteFiles, responseCode } from '../shared/file-tree.ts'
 import { parentOf } from '../shared/remote-path.ts'
 import { noSpace } from './explain.ts'
@@ -27,133 +28,123 @@ export interface SftpFilesOptions {
 
 /** The responses of an SFTP server prove what was stored. */
 export function createSftpFiles(
-  session: SftpSession,
+  { call }: SftpSession,
   { server, fileMode, directoryMode }: SftpFilesOptions,
 ): RemoteFiles {
+  /** Returns the attributes of a file or folder. Links are not followed. */
+  const find = (path: string) =>
+    unlessCode(
+      NO_SUCH_FILE,
+      call<Attributes>((sftp, done) => sftp.lstat(path, done)),
+    )
+  const rename = (from: string, to: string) => call((sftp, done) => sftp.rename(from, to, done))
+  const remove = (path: string) =>
+    unlessCode(
+      NO_SUCH_FILE,
+      call((sftp, done) => sftp.unlink(path, done)),
+    )
+
+  async function writeBody(handle: Buffer, object: UploadObject, signal: AbortSignal): Promise<void> {
+    const responses: Promise<void>[] = []
+    let position = 0
+    for await (const chunk of readExactly(object, signal)) {
+      for (let start = 0; start < chunk.length; start += WRITE_BYTES) {
+        if (responses.length >= WRITES_AHEAD) await responses.shift()
+        const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
+        const response = call((sftp, done) => sftp.write(handle, chunk, start, length, at, done))
+        response.catch(() => {}) // its error is thrown when it is awaited, unless an earlier one has failed
+        responses.push(response)
+        position += length
+      }
+    }
+    await Promise.all(responses)
+  }
+
+  /** Returns whether the file system of a path has less free space. False if the server does not report it. */
+  async function lacksRoom(path: string, bytes: number): Promise<boolean> {
+    const ask = (sftp: SFTPWrapper, done: (error?: Error, info?: FreeSpace) => void) =>
+      sftp.ext_openssh_statvfs(path || '.', done)
+    const info = await call<FreeSpace>(ask).catch(() => undefined)
+    return info !== undefined && Number(info.f_bavail) * Number(info.f_frsize) < bytes
+  }
+
   return {
     async write(path, object, signal) {
-      const handle = await session.call<Buffer>((sftp, done) => sftp.open(path, 'w', done))
+      const handle = await call<Buffer>((sftp, done) => sftp.open(path, 'w', done))
       let isOpen = true
       // Only once, because the server may have reused the handle for another file.
       const close = async () => {
         if (!isOpen) return
         isOpen = false
-        await session.call((sftp, done) => sftp.close(handle, done))
+        await call((sftp, done) => sftp.close(handle, done))
       }
       try {
-        await writeBody(session, handle, object, signal)
-        const setMode = session.call((sftp, done) =>
-          fileMode === undefined ? done() : sftp.fchmod(handle, fileMode, done),
-        )
+        await writeBody(handle, object, signal)
         // A server handles the requests for one file in order.
-        await Promise.all([setMode, syncFile(session, handle), close()])
+        await Promise.all([
+          fileMode !== undefined && call((sftp, done) => sftp.fchmod(handle, fileMode, done)),
+          // Flushes it to disk if the server supports it.
+          unlessCode(
+            UNSUPPORTED,
+            call((sftp, done) => sftp.ext_openssh_fsync(handle, done)),
+          ),
+          close(),
+        ])
       } catch (error) {
         await close().catch(() => {})
-        const isFull =
-          responseCode(error) === FAILURE && (await lacksRoom(session, parentOf(path), object.size))
+        const isFull = responseCode(error) === FAILURE && (await lacksRoom(parentOf(path), object.size))
         throw isFull ? noSpace(server, error) : error
       }
     },
-    exists: async path => (await findFile(session, path)) !== undefined,
+    exists: async path => (await find(path)) !== undefined,
     async isFolder(path) {
-      const found = await unlessAbsent(session.call<Attributes>((sftp, done) => sftp.stat(path, done)))
+      const found = await unlessCode(
+        NO_SUCH_FILE,
+        call<Attributes>((sftp, done) => sftp.stat(path, done)),
+      )
       if (found && !isFolderMode(found)) throw inTheWay('file', path)
       return found !== undefined
     },
     async makeFolder(path) {
-      await session.call((sftp, done) => sftp.mkdir(path, done))
+      await call((sftp, done) => sftp.mkdir(path, done))
       // The umask of the server changes the mode that mkdir sends.
-      if (directoryMode !== undefined)
-        await session.call((sftp, done) => sftp.chmod(path, directoryMode, done))
+      if (directoryMode !== undefined) await call((sftp, done) => sftp.chmod(path, directoryMode, done))
     },
-    rename: (from, to) => replaceFile(session, from, to),
-    remove: path => removeFile(session, path),
+    /** Replaces a file: atomically if the server supports it, otherwise in two steps. */
+    async rename(from, to) {
+      try {
+        return await call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
+      } catch (error) {
+        const found = await find(to).catch(() => undefined)
+        if (found && isFolderMode(found)) throw inTheWay('folder', to)
+        if (responseCode(error) !== UNSUPPORTED) throw error
+        await rename(from, to).catch(async refusal => {
+          if (!found) throw refusal
+          await remove(to)
+          await rename(from, to)
+        })
+      }
+    },
+    remove,
     isRefusal: error => responseCode(error) !== undefined,
   }
 }
 
-/** @throws an error with a status code, or Problem if the connection is lost */
-async function writeBody(
-  session: SftpSession,
-  handle: Buffer,
-  body: Body,
-  signal: AbortSignal,
-): Promise<void> {
-  const answers: Promise<void>[] = []
-  let position = 0
-  for await (const chunk of body.read(signal)) {
-    for (let start = 0; start < chunk.length; start += WRITE_BYTES) {
-      if (answers.length >= WRITES_AHEAD) await answers.shift()
-      const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
-      const answer = session.call((sftp, done) => sftp.write(handle, chunk, start, length, at, done))
-      answer.catch(() => {}) // its error is thrown when it is awaited, unless an earlier one has failed
-      answers.push(answer)
-      position += length
-    }
-  }
-  await Promise.all(answers)
-  if (position !== body.size) throw wrongSize()
-}
-
-/** Writes a file durably (fsync) if the server supports it. */
-async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
-  try {
-    await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
-  } catch (error) {
-    if (responseCode(error) !== UNSUPPORTED) throw error
-  }
-}
-
-/** Renames a file and replaces an existing one: atomically if the server supports it, otherwise in two steps. */
-async function replaceFile(session: SftpSession, from: string, to: string): Promise<void> {
-  try {
-    await session.call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
-    return
-  } catch (error) {
-    const found = await findFile(session, to).catch(() => undefined)
-    if (found && isFolderMode(found)) throw inTheWay('folder', to)
-    if (responseCode(error) !== UNSUPPORTED) throw error
-  }
-  const rename = () => session.call((sftp, done) => sftp.rename(from, to, done))
-  try {
-    await rename()
-  } catch (error) {
-    if ((await findFile(session, to)) === undefined) throw error
-    await removeFile(session, to)
-    await rename()
-  }
-}
-
-/** Returns the attributes of a file or folder. Links are not followed. Undefined if it does not exist. */
-async function findFile(session: SftpSession, path: string): Promise<Attributes | undefined> {
-  return unlessAbsent(session.call<Attributes>((sftp, done) => sftp.lstat(path, done)))
-}
-
-async function removeFile(session: SftpSession, path: string): Promise<void> {
-  await unlessAbsent(session.call((sftp, done) => sftp.unlink(path, done)))
-}
-
-/** Returns whether the file system of a path has less free space. False if the server does not report it. */
-async function lacksRoom(session: SftpSession, path: string, bytes: number): Promise<boolean> {
-  try {
-    const info = await session.call<{ f_bavail: bigint | number; f_frsize: bigint | number }>((sftp, done) =>
-      sftp.ext_openssh_statvfs(path || '.', done),
-    )
-    return Number(info.f_bavail) * Number(info.f_frsize) < bytes
-  } catch {
-    return false
-  }
+interface FreeSpace {
+  readonly f_bavail: bigint | number
+  readonly f_frsize: bigint | number
 }
 
 function isFolderMode({ mode }: Attributes): boolean {
   return (mode & S_IFMT) === S_IFDIR
 }
 
-async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the server responds with that status code. */
+async function unlessCode<T>(code: number, response: Promise<T>): Promise<T | undefined> {
   try {
-    return await answer
+    return await response
   } catch (error) {
-    if (responseCode(error) === NO_SUCH_FILE) return undefined
+    if (responseCode(error) === code) return undefined
     throw error
   }
 }

@@ -1,6 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
 import { decodeText } from '../../decode-text.ts'
-import { onAbort } from '../../flow/cancellation.ts'
 import { fileMode, folderMode, localPath, modeOf, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { Problem } from '../../problem.ts'
@@ -93,45 +92,35 @@ function readIfThere(path: string): string | undefined {
 }
 
 function open(options: Options, { name, warn, knownHosts, dial }: Context): OpenTarget {
-  const server = `"sftp/${name}" (${options.host}, port ${options.port})`
+  const { host, port, atomic } = options
+  const server = `"sftp/${name}" (${host}, port ${port})`
   const directory = cleanFolder(options.directory)
-  const { host, port } = options
   const pinned = [options.hostFingerprint ?? []].flat()
   const hostKeys = createHostKeys({ host, port, pinned, files: knownHosts, server, warn })
-  const connection = createConnection((onLost, signal) =>
-    connect(options, { server, hostKeys, dial, onLost }, signal),
+  const connection = createConnection(signal => connect({ ...options, server, dial }, hostKeys, signal))
+  const [fileMode, directoryMode] = [options.fileMode, options.directoryMode].map(mode =>
+    mode === undefined ? undefined : modeOf(mode),
   )
-  const settings = {
-    server,
-    fileMode: options.fileMode === undefined ? undefined : modeOf(options.fileMode),
-    directoryMode: options.directoryMode === undefined ? undefined : modeOf(options.directoryMode),
-  }
-  const use: UseFiles = async (work, signal) => {
-    const session = await connection.get()
-    const stopListening = onAbort(signal, () => session.closeIfUnresponsive())
-    return work(createSftpFiles(session, settings)).finally(stopListening)
-  }
+  const use: UseFiles = async work =>
+    work(createSftpFiles(await connection.get(), { server, fileMode, directoryMode }))
 
   return {
     ...createFileTree(use, {
       directory,
-      atomic: options.atomic,
+      atomic,
       explain: error => explainStatus(error, server),
       urlOf: key => joinUrl(options.urlPrefix, key),
       disconnect: connection.close,
     }),
     location: locationAtHost('sftp', options, directory),
     async findUnknownHost(signal) {
-      let stranger: Buffer | undefined
-      const look = async (key: Buffer) => {
-        if ((await hostKeys.judge(key)) === 'unknown') stranger = key
-        return new Problem(`${server}: only the host key was read`)
+      let found: Buffer | undefined
+      const judge = async (key: Buffer): Promise<never> => {
+        if ((await hostKeys.judge(key)) === 'unknown') found = key
+        throw new Problem(`${server}: only the host key was read`)
       }
-      const onLost = () => {}
-      await connect(options, { server, hostKeys: { ...hostKeys, judge: look }, dial, onLost }, signal).catch(
-        () => {},
-      )
-      const key = stranger
+      await connect({ ...options, server, dial }, { ...hostKeys, judge }, signal).catch(() => {})
+      const key = found
       return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
     },
   }

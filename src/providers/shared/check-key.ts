@@ -1,11 +1,16 @@
 import { Problem } from '../../problem.ts'
+import type { Traits } from './target.ts'
 
 /** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
 const MAX_KEY_BYTES = 1024
 
-/** @throws Problem if an object key is invalid */
-export function checkKey(key: string): void {
-  const fault = faultOf(key)
+/**
+ * The only check of object keys. A destination with more rules has the trait `keyFault`.
+ *
+ * @throws Problem if an object key is invalid
+ */
+export function checkKey(key: string, { keyFault }: Traits = {}): void {
+  const fault = faultOf(key) ?? keyFault?.(key)
   if (fault === undefined) return
   throw new Problem(`its object key is invalid: ${fault}`, {
     advice: 'Change the key template or the file name.',
@@ -27,4 +32,11 @@ function faultOf(key: string): string | undefined {
     if (name === '.' || name === '..') return `"${name}" is not a valid file name`
   }
   return undefined
+}
+
+/** The rule of destinations with folders: temporary files have a leading dot, and some servers read backslashes as slashes. */
+export function findFileFault(key: string): string | undefined {
+  const hidden = key.split('/').find(name => name.startsWith('.'))
+  if (hidden !== undefined) return `"${hidden}" starts with a dot`
+  return key.includes('\\') ? 'it contains a backslash' : undefined
 }

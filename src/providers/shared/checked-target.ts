@@ -59,7 +59,7 @@ export function toCheckedTarget(
       const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
       const key = typeof object === 'string' ? object : object.key
       return attempt(`${verb} ${quoteKey(key)}`, signal, async () => {
-        checkKey(key)
+        checkKey(key, traits)
         const result = await work?.call(target, ...given)
         return name === 'put' ? checkStored(result as Stored) : result
       })

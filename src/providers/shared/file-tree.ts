@@ -4,8 +4,9 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { within } from '../../flow/time-limit.ts'
 import { Problem } from '../../problem.ts'
 import type { Target, UploadObject } from '../contract.ts'
+import { findFileFault } from './check-key.ts'
 import { createPathQueue } from './path-queue.ts'
-import { checkNames, joinRemote, parentOf } from './remote-path.ts'
+import { joinRemote, parentOf } from './remote-path.ts'
 
 /** Files on a server with folders. Paths start with `/`, or in the login folder, whose own path is empty. */
 export interface RemoteFiles {
@@ -37,8 +38,8 @@ export interface FileTreeOptions {
   readonly atomic: boolean
   /** Returns the public URL of an object. */
   urlOf(key: string): string
-  /** Explains the errors of the server. Default: they are problems already. */
-  explain?(error: unknown): unknown
+  /** Explains the errors of the server, of storing a file or of something else. Default: they are problems already. */
+  explain?(error: unknown, isStoring: boolean): unknown
   /** Closes the connections, after the work in progress. */
   disconnect?(): void
 }
@@ -56,60 +57,7 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   const leftovers = new Set<string>()
   const working = new Set<Promise<unknown>>()
   const inOrder = createPathQueue()
-  const pathOf = (key: string) => joinRemote(directory, checkNames(key))
-
-  async function store(
-    files: RemoteFiles,
-    path: string,
-    object: UploadObject,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const folder = parentOf(path)
-    if (!atomic) return inOrder(path, () => write(files, path, object, signal))
-    const temporary = joinRemote(folder, `.${uniqueName()}`)
-    try {
-      await write(files, temporary, object, signal)
-      signal.throwIfAborted()
-      await inOrder(path, () => files.rename(temporary, path, signal))
-      await verify(files, path, object, signal)
-    } catch (error) {
-      leftovers.add(temporary)
-      throw error
-    }
-  }
-
-  async function write(
-    files: RemoteFiles,
-    path: string,
-    object: UploadObject,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const folder = parentOf(path)
-    const wasKnown = known.has(folder)
-    await ensureFolder(files, folder, signal)
-    try {
-      await files.write(path, object, signal)
-    } catch (error) {
-      // Someone may have removed the folder.
-      if (!wasKnown || !files.isRefusal(error) || (await files.isFolder(folder, signal))) throw error
-      known.clear()
-      return write(files, path, object, signal)
-    }
-    await verify(files, path, object, signal)
-  }
-
-  /** Some servers report success although they stored nothing, or only a part. */
-  async function verify(
-    { sizeOf }: RemoteFiles,
-    path: string,
-    { size }: UploadObject,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const found = sizeOf ? await sizeOf(path, signal) : size
-    if (found === size || found === 'unknown') return
-    const what = found === undefined ? 'did not store it' : `stored ${found} of ${size} bytes`
-    throw new Problem(`the server accepted the file, but ${what}`, { advice: 'Try again.', retryable: true })
-  }
+  const pathOf = (key: string) => joinRemote(directory, key)
 
   async function ensureFolder(files: RemoteFiles, path: string, signal: AbortSignal): Promise<void> {
     if (path === '' || path === '/' || known.has(path)) return
@@ -124,18 +72,48 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
     known.add(path)
   }
 
-  async function tidy(): Promise<void> {
-    const signal = AbortSignal.timeout(TIDY_MS)
-    const removeAll = async (files: RemoteFiles) => {
-      for (const path of leftovers) {
-        // If the server refuses it, a retry would not help.
-        await files.remove(path, signal).catch(error => {
-          if (!files.isRefusal(error)) throw error
-        })
-        leftovers.delete(path)
-      }
+  async function write(files: RemoteFiles, path: string, object: UploadObject, signal: AbortSignal) {
+    const folder = parentOf(path)
+    const wasKnown = known.has(folder)
+    await ensureFolder(files, folder, signal)
+    await files.write(path, object, signal).catch(async error => {
+      // Someone may have removed the folder.
+      if (!wasKnown || !files.isRefusal(error) || (await files.isFolder(folder, signal))) throw error
+      known.clear()
+      await ensureFolder(files, folder, signal)
+      await files.write(path, object, signal)
+    })
+    await verify(files, path, object, signal)
+  }
+
+  /** Runs work, which may leave a file at the path if it fails. */
+  async function orTidy(path: string, work: () => Promise<void>): Promise<void> {
+    await work().catch(error => {
+      leftovers.add(path)
+      throw error
+    })
+  }
+
+  function store(files: RemoteFiles, path: string, object: UploadObject, signal: AbortSignal): Promise<void> {
+    if (!atomic) return inOrder(path, () => write(files, path, object, signal))
+    const temporary = joinRemote(parentOf(path), `.${uniqueName()}`)
+    return orTidy(temporary, async () => {
+      await write(files, temporary, object, signal)
+      signal.throwIfAborted()
+      await inOrder(path, () => files.rename(temporary, path, signal))
+      await verify(files, path, object, signal)
+    })
+  }
+
+  /** Removes leftovers. What fails because of the connection is tried again after the next work. */
+  async function tidy(files: RemoteFiles, signal: AbortSignal): Promise<void> {
+    for (const path of leftovers) {
+      // If the server refuses it, a retry would not help.
+      await files.remove(path, signal).catch(error => {
+        if (!files.isRefusal(error)) throw error
+      })
+      leftovers.delete(path)
     }
-    await use(removeAll, signal).catch(() => {})
   }
 
   function keep(work: Promise<unknown>): void {
@@ -144,7 +122,7 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   }
 
   /** The caller does not wait for work that it has aborted. */
-  async function run<T>(work: (files: RemoteFiles) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async function run<T>(work: (files: RemoteFiles) => Promise<T>, signal: AbortSignal, isStoring = false) {
     signal.throwIfAborted()
     let isConnected = false
     const connected = async (files: RemoteFiles) => {
@@ -154,35 +132,35 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
     }
     const done = use(connected, signal)
       .catch((error: unknown) => {
-        throw explain?.(error) ?? error
+        throw explain?.(error, isStoring) ?? error
       })
       .finally(() => {
-        if (isConnected && leftovers.size > 0) keep(tidy())
+        if (!isConnected || leftovers.size === 0) return
+        const tidying = AbortSignal.timeout(TIDY_MS)
+        keep(use(files => tidy(files, tidying), tidying))
       })
     keep(done)
     return orAborted(done, signal)
   }
 
   return {
+    traits: { keyFault: findFileFault },
     async put(object, signal) {
-      const path = pathOf(object.key)
-      await run(files => store(files, path, object, signal), signal)
+      await run(files => store(files, pathOf(object.key), object, signal), signal, true)
       return { url: urlOf(object.key) }
     },
     exists: (key, signal) => run(files => files.exists(pathOf(key), signal), signal),
     remove: (key, signal) => run(files => files.remove(pathOf(key), signal), signal),
-    check: signal =>
-      run(async files => {
-        // Without `atomic`, the server may allow no names with a leading dot.
-        const path = joinRemote(directory, `${atomic ? '.' : ''}${uniqueName()}`)
-        try {
-          await store(files, path, PROBE, signal)
+    check(signal) {
+      // Without `atomic`, the server may allow no names with a leading dot.
+      const path = joinRemote(directory, `${atomic ? '.' : ''}${uniqueName()}`)
+      const probe = (files: RemoteFiles) =>
+        orTidy(path, async () => {
+          await write(files, path, PROBE, signal)
           await files.remove(path, signal)
-        } catch (error) {
-          leftovers.add(path)
-          throw error
-        }
-      }, signal),
+        })
+      return run(probe, signal, true)
+    },
     async close() {
       const settle = async () => {
         while (working.size > 0) await Promise.all(working)
@@ -191,6 +169,14 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
       disconnect?.()
     },
   }
+}
+
+/** Some servers report success although they stored nothing, or only a part. */
+async function verify({ sizeOf }: RemoteFiles, path: string, { size }: UploadObject, signal: AbortSignal) {
+  const found = sizeOf ? await sizeOf(path, signal) : size
+  if (found === size || found === 'unknown') return
+  const what = found === undefined ? 'did not store it' : `stored ${found} of ${size} bytes`
+  throw new Problem(`the server accepted the file, but ${what}`, { advice: 'Try again.', retryable: true })
 }
 
 const PROBE: UploadObject = {

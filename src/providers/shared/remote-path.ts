@@ -1,6 +1,5 @@
 import { isPossibleHost } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { Problem } from '../../problem.ts'
 import { urlPrefix } from './public-url.ts'
 
 /** Option for a hostname or an IP address. */
@@ -50,19 +49,6 @@ export function cleanFolder(directory: string): string {
 /** Cleans a relative path: removes slashes at both ends and repeated slashes. */
 export function cleanRelative(path: string): string {
   return path.split('/').filter(Boolean).join('/')
-}
-
-/**
- * Returns an object key that can be a path on a server. In addition to the rules for object keys (`contract.ts`), it rejects
- * backslashes, which some servers read as slashes, and names with a leading dot, which temporary files have.
- */
-export function checkNames(key: string): string {
-  const hidden = key.split('/').find(name => name.startsWith('.'))
-  if (hidden === undefined && !key.includes('\\')) return key
-  const fault = hidden === undefined ? 'it contains a backslash' : `"${hidden}" starts with a dot`
-  throw new Problem(`its object key can't be used: ${fault}`, {
-    advice: 'Change the key template or the file name.',
-  })
 }
 
 /** Joins a folder and a relative path. */

@@ -60,6 +60,8 @@ export interface Traits {
   readonly atomic?: boolean
   /** The destination names files itself, so that equal object keys replace nothing. */
   readonly namesFiles?: boolean
+  /** Returns what is wrong with an object key that is valid elsewhere, as a phrase, or undefined. It is never passed on. */
+  keyFault?(key: string): string | undefined
   /** URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
   readonly linksExpire?: boolean
 }

@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Problem } from '../../../src/problem.ts'
+import { toCheckedTarget } from '../../../src/providers/shared/checked-target.ts'
 import { createFileTree, type RemoteFiles } from '../../../src/providers/shared/file-tree.ts'
 import { parentOf } from '../../../src/providers/shared/remote-path.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
@@ -153,13 +154,14 @@ describe('a tree of files', () => {
   })
 
   it.each(['.htaccess', 'a/.ftpaccess', 'a\\b'])('sends nothing for the key %j', async key => {
-    const { calls, target, put } = startMemory()
+    const { calls, target } = startMemory()
+    const { put, exists, remove } = toCheckedTarget(target, 'ftp/Default', () => {})
     for (const work of [
-      async () => put(key, 'bytes'),
-      async () => target.exists?.(key, never()),
-      async () => target.remove?.(key, never()),
+      put(objectOf(key, Buffer.of(1)), never()),
+      exists?.(key, never()),
+      remove?.(key, never()),
     ])
-      await expect(work()).rejects.toThrow("its object key can't be used")
+      await expect(work).rejects.toThrow('its object key is invalid')
     expect(calls).toEqual([])
   })
 })

@@ -397,7 +397,7 @@ describe('ftp at a server that', () => {
   it('repeats the password in its answer: is not quoted', async () => {
     const { put } = await start({ PASS: rest => `530 "${rest}" is wrong` })
     const error = await failureOf(put())
-    expect(error.message).toContain('returned 530 "***" is wrong (the user name or password is wrong')
+    expect(error.message).toContain('returned 530 "[secret]" is wrong (the user name or password is wrong')
     expect(error.retryable).toBe(false)
   })
 
