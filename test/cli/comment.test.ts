@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readImages } from '../../src/client/reports/read-results.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { listen } from '../helpers/listen.ts'
 import { makePicture as makeRed } from '../helpers/picture.ts'
 import { ACTIONS_JOB, type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
-import { listen } from '../servers/forge.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 /** One pixel that looks different at each call. */

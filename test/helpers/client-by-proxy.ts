@@ -1,8 +1,8 @@
-import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { createConnections } from '../../src/http/connections.ts'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
+import { listen } from './listen.ts'
 
 const signal = new AbortController().signal
 
@@ -21,15 +21,12 @@ export function clientBy(proxy: string, caFile?: string) {
 export async function evil(handle: (socket: Socket) => void): Promise<{ host: string; sockets: Socket[] }> {
   const sockets: Socket[] = []
   const server = createServer(socket => {
-    sockets.push(socket.on('error', () => {}))
+    sockets.push(socket)
     handle(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
   })
-  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
+  const { port, close } = await listen(server)
+  onTestFinished(close)
+  return { host: `127.0.0.1:${port}`, sockets }
 }
 
 export const answering = (answer: string) => evil(socket => socket.once('data', () => socket.end(answer)))

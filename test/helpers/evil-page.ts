@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import { onTestFinished } from 'vitest'
+import { listen } from './listen.ts'
 
 /** The attacker's own server lets its sandboxed frames send what they like. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*, user-agent' }
@@ -17,12 +18,9 @@ export async function servePage(
     else res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>a page</title>')
   }
   const server = certificate ? createTlsServer(certificate, answer) : createServer(answer)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as { port: number }).port
+  const { port, close } = await listen(server)
+  onTestFinished(close)
+  return port
 }
 
 /** What a page tries; each leaves at least one request in the server's log. `url` and `body` are given. */

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import { openProvider } from '../../src/provider-tests/open-provider.ts'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
 import { type Replay, startReplay } from '../servers/replay.ts'
+import { listen } from './listen.ts'
 import { type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
 
 interface Reply {
@@ -176,13 +175,9 @@ export async function serveReply(
   headers: Record<string, string> = {},
 ): Promise<string> {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
-  const server = createServer((request, response) => {
+  const { url, close } = await listen((request, response) => {
     request.resume().on('end', () => response.writeHead(status, headers).end(text))
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  onTestFinished(close)
+  return url
 }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { listen } from './listen.ts'
 
 export interface Recorded {
   readonly method: string
@@ -19,7 +18,7 @@ export interface Recorded {
 export interface Recorder {
   readonly port: number
   readonly requests: readonly Recorded[]
-  close(): void
+  close(): Promise<void>
 }
 
 export interface Answer {
@@ -46,16 +45,7 @@ export async function startRecorder(
     response.writeHead(status, headers).end(body)
   }
   const server = tls ? createHttps(tls, handle) : createHttp(handle)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    requests,
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
-  }
+  return { ...(await listen(server)), requests }
 }
 
 async function record(request: IncomingMessage): Promise<Recorded> {

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { listen } from './listen.ts'
 
 /** As much of S3 as a put, a look and a removal need, whose puts wait and fail as a test wants it. */
 export interface StubBucket {
@@ -66,13 +65,8 @@ export async function startStubBucket(): Promise<StubBucket> {
       else answer()
     }
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url: origin, close } = await listen(server)
+  onTestFinished(close)
   return {
     options: {
       ...{ bucket: 'bucket', endpoint: origin, region: 'here', addressingStyle: 'path' },

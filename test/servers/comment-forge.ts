@@ -1,4 +1,5 @@
-import { answer, type ForgeAnswer, type ForgeRequest, listen, readRequest } from './forge.ts'
+import { listen } from '../helpers/listen.ts'
+import { answer, type ForgeAnswer, type ForgeRequest, readRequest } from './forge.ts'
 
 export type CommentForgeKind = 'github' | 'gitea' | 'gitlab'
 

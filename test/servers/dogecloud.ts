@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { listen } from '../helpers/listen.ts'
 import type { S3Keys } from './s3-admin.ts'
 
 export interface DogeCloud {
@@ -42,17 +41,12 @@ export async function startDogeCloud(keys: S3Keys, ttlS = 7200, sessionToken = '
       Buckets: [{ name, s3Bucket: name, s3Endpoint: decodeURIComponent(endpoint) }],
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const { url, close } = await listen(server)
   return {
-    apiFor: endpoint => `http://127.0.0.1:${port}/${encodeURIComponent(endpoint)}`,
+    apiFor: endpoint => `${url}/${encodeURIComponent(endpoint)}`,
     get given() {
       return given
     },
-    async close() {
-      server.close()
-      server.closeAllConnections()
-    },
+    close,
   }
 }

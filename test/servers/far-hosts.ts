@@ -1,10 +1,9 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { listen } from '../helpers/listen.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { makeCertificate } from './certificate.ts'
 import { startDogeCloud } from './dogecloud.ts'
@@ -123,8 +122,7 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
       .map(one => Number(new URL(one).port))
       .concat(shelf.port),
     async close() {
-      host.close()
-      await Promise.all([github, ...forges, upyun, openlist, dogecloud, shelf].map(one => one.close()))
+      await Promise.all([host, github, ...forges, upyun, openlist, dogecloud, shelf].map(one => one.close()))
     },
   }
 }
@@ -166,16 +164,9 @@ async function startHost(far: string, folder: string) {
     const answer = { success: true, status: true, status_code: 200, data, image: { url: link } }
     response.end(JSON.stringify({ ...answer, result: [link] }))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const url = `https://${far}:${(server.address() as AddressInfo).port}`
-  return {
-    ...{ url, certFile, files },
-    close() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+  const { port, close } = await listen(server)
+  const url = `https://${far}:${port}`
+  return { url, certFile, files, close }
 }
 
 async function fileIn(bytes: Buffer, type: string): Promise<Buffer> {

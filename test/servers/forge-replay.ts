@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { listen } from '../helpers/listen.ts'
 import {
   type AnswerInstead,
   answer,
   type ForgeAnswer,
   type ForgeRequest,
   findFault,
-  listen,
   readRequest,
 } from './forge.ts'
 import {

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 
@@ -25,19 +24,6 @@ export interface ForgeAnswer {
 export type AnswerInstead = (
   request: ForgeRequest,
 ) => ForgeAnswer | undefined | Promise<ForgeAnswer | undefined>
-
-/** Serves on a free port of 127.0.0.1. */
-export async function listen(handle: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
-  const server = createServer(handle)
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async close() {
-      server.closeAllConnections()
-      await new Promise(resolve => server.close(resolve))
-    },
-  }
-}
 
 export async function readRequest(req: IncomingMessage): Promise<{ request: ForgeRequest; bytes: Buffer }> {
   const chunks: Buffer[] = []

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import { onTestFinished } from 'vitest'
+import { listen } from '../helpers/listen.ts'
 
 export interface SigningKey {
   readonly kid: string
@@ -59,11 +59,8 @@ export async function startKeyServer(keys: readonly SigningKey[]): Promise<KeySe
     keys: keys.map(({ jwk }) => jwk),
     misbehave: undefined as RequestListener | undefined,
   }
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const { url, close } = await listen(server)
+  state.url = url
+  onTestFinished(close)
   return state
 }

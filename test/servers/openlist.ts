@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { listen } from '../helpers/listen.ts'
 
 export interface OpenList {
   readonly port: number
@@ -80,12 +79,8 @@ export async function startOpenList(): Promise<OpenList> {
     say(404, 'not found')
   }
 
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   return {
-    port,
-    url: `http://127.0.0.1:${port}`,
+    ...(await listen(server)),
     username,
     password,
     token,
@@ -93,9 +88,5 @@ export async function startOpenList(): Promise<OpenList> {
       return loginCount
     },
     forgetLogins: () => logins.clear(),
-    async close() {
-      server.close()
-      server.closeAllConnections()
-    },
   }
 }

@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { listen } from '../helpers/listen.ts'
 import { makeCertificate } from './certificate.ts'
 import { startDaemon } from './daemon.ts'
 
@@ -108,7 +109,7 @@ export async function startMicrosocks({ login, address }: ProxyWish = {}): Promi
 export async function startTlsFront(
   folder: string,
   host: string,
-): Promise<{ host: string; caFile: string; close(): void }> {
+): Promise<{ host: string; caFile: string; close(): Promise<void> }> {
   const { certFile, keyFile } = makeCertificate(folder)
   const port = Number(host.slice(host.lastIndexOf(':') + 1))
   const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, client => {
@@ -122,10 +123,6 @@ export async function startTlsFront(
         })
     client.pipe(upstream).pipe(client)
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  return {
-    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    caFile: certFile,
-    close: () => void server.close(),
-  }
+  const { port: front, close } = await listen(server)
+  return { host: `127.0.0.1:${front}`, caFile: certFile, close }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type AnswerInstead, answer, type ForgeRequest, listen, readRequest } from './forge.ts'
+import { listen } from '../helpers/listen.ts'
+import { type AnswerInstead, answer, type ForgeRequest, readRequest } from './forge.ts'
 
 /** Stands before a server of a Git host, and writes down what passes. */
 export interface RecordingProxy {

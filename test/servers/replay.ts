@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { listen } from '../helpers/listen.ts'
 
 /** A host that takes what a vendor documents and nothing else. */
 export interface Replay {
@@ -168,22 +167,13 @@ export async function startReplay(): Promise<Replay> {
       () => {}, // whoever breaks off gets no answer
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const url = `http://127.0.0.1:${port}`
+  const { port, url, close } = await listen(server)
   return {
-    port,
-    url,
+    ...{ port, url, close },
     async replay(exchange) {
       const name = `e${exchanges.size + 1}`
       exchanges.set(name, exchange)
       return `${url}/replay/${name}`
-    },
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
     },
   }
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { listen } from '../helpers/listen.ts'
 
 /** A server that speaks enough FTP for one upload after the other, and says what it is told to. */
 export interface ScriptedFtp {
@@ -22,7 +23,6 @@ export async function startScriptedFtp(
 ): Promise<ScriptedFtp> {
   const commands: string[] = []
   const files = new Map<string, Buffer>()
-  const sockets = new Set<Socket>()
 
   const serve = (control: Socket) => {
     let data: Promise<Buffer> | undefined
@@ -31,7 +31,7 @@ export async function startScriptedFtp(
     let renamed = ''
     const openData = async () => {
       isReset = resets-- > 0
-      const { port, received, socket } = await takeData(sockets, isReset)
+      const { port, received, socket } = await takeData(isReset)
       data = received
       dataSocket = socket
       return port
@@ -98,27 +98,15 @@ export async function startScriptedFtp(
     control.write(`${script['greeting'] ?? '220 Hello'}\r\n`)
   }
 
-  const server = createServer(socket => serve(keep(sockets, socket)))
-  await listen(server)
-  return {
-    port: (server.address() as AddressInfo).port,
-    commands,
-    files,
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      await new Promise(resolve => server.close(resolve))
-    },
-  }
+  return { ...(await listen(createServer(serve))), commands, files }
 }
 
 /** Waits on a port of its own for one connection, and for everything that comes over it; for ever when that is reset. */
 async function takeData(
-  sockets: Set<Socket>,
   isReset: boolean,
 ): Promise<{ port: number; received: Promise<Buffer>; socket: Promise<Socket> }> {
   const server = createServer()
-  await listen(server)
-  const { port } = server.address() as AddressInfo
+  const { port } = await listen(server)
   const socket = once(server, 'connection').then(([socket]) => socket as Socket)
   const received = socket.then(async socket => {
     server.close()
@@ -127,19 +115,9 @@ async function takeData(
       return await new Promise<Buffer>(() => {})
     }
     const chunks: Buffer[] = []
-    for await (const chunk of keep(sockets, socket)) chunks.push(chunk)
+    for await (const chunk of socket) chunks.push(chunk)
     return Buffer.concat(chunks)
   })
   received.catch(() => {})
   return { port, received, socket }
-}
-
-function keep(sockets: Set<Socket>, socket: Socket): Socket {
-  sockets.add(socket)
-  return socket.on('error', () => {}).on('close', () => sockets.delete(socket))
-}
-
-async function listen(server: Server): Promise<void> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
 }

@@ -1,15 +1,14 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as sendRequest } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../helpers/listen.ts'
 import { makeCertificate } from './certificate.ts'
 
 export interface TlsProxy {
   /** Starts with https. */
   readonly url: string
   readonly caFile: string
-  close(): void
+  close(): Promise<void>
 }
 
 /**
@@ -30,14 +29,10 @@ export async function startTlsProxy(targetPort: number, folder: string): Promise
     upstream.on('error', () => response.destroy())
     request.pipe(upstream)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const { port, close } = await listen(server)
   return {
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${port}`,
     caFile: certFile,
-    close() {
-      server.close()
-      server.closeAllConnections()
-    },
+    close,
   }
 }

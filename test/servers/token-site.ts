@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { listen } from '../helpers/listen.ts'
 
 /** The bearer token of the job, with which it asks for tokens. */
 export const REQUEST_TOKEN = 'request-token-of-the-job-0123456789'
@@ -49,7 +49,6 @@ export async function startTokenSite({
   const issued: string[] = []
   const asked: string[] = []
   const uploads: TokenSite['uploads'] = []
-  const sockets = new Set<Socket>()
   let isRevoked = false
 
   function issue(audience: string): string {
@@ -94,20 +93,14 @@ export async function startTokenSite({
     if (request.url?.startsWith('/token')) answerToken(request, response)
     else void answerUpload(request, response)
   })
-  server.on('connection', socket => sockets.add(socket.on('error', () => {})))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await listen(server)
   const job = {
     GITHUB_ACTIONS: 'true',
     ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/token?api-version=2.0`,
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: REQUEST_TOKEN,
   }
   const site: TokenSite = {
-    ...{ url, job, issued, asked, uploads, issue },
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      await new Promise(resolve => server.close(resolve))
-    },
+    ...{ url, job, issued, asked, uploads, issue, close },
   }
   return site
 }

@@ -1,12 +1,11 @@
 import { createHash, createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { listen } from '../helpers/listen.ts'
 
 const HALF_AN_HOUR_MS = 30 * 60_000
 
@@ -119,10 +118,7 @@ export async function startUpyun(): Promise<Upyun> {
     else response.writeHead(404).end()
   }
 
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const url = `http://127.0.0.1:${port}`
+  const { port, url, close } = await listen(server)
   return {
     port,
     url,
@@ -136,8 +132,7 @@ export async function startUpyun(): Promise<Upyun> {
       return new Map([...files].map(([name, { type }]) => [name, type]))
     },
     async close() {
-      server.close()
-      server.closeAllConnections()
+      await close()
       await rm(home, { recursive: true, force: true })
     },
   }

@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { listen } from '../helpers/listen.ts'
 
 /** Hands out what lies in a folder, as a visitor of the web site over it would see it. */
 export interface WebFolder {
@@ -10,7 +9,7 @@ export interface WebFolder {
   readonly url: string
   /** @throws Error when the status is none of success */
   fetch(stored: { url: string }): Promise<Buffer>
-  close(): void
+  close(): Promise<void>
 }
 
 export async function startWebFolder(directory: string): Promise<WebFolder> {
@@ -20,18 +19,14 @@ export async function startWebFolder(directory: string): Promise<WebFolder> {
       .on('error', () => response.writeHead(404).end())
       .pipe(response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const { url, close } = await listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/web/`,
+    url: `${url}/web/`,
+    close,
     async fetch({ url }) {
       const response = await fetch(url)
       if (!response.ok) throw new Error(`status ${response.status}`)
       return Buffer.from(await response.arrayBuffer())
-    },
-    close() {
-      server.close()
-      server.closeAllConnections()
     },
   }
 }

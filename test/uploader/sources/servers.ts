@@ -1,7 +1,8 @@
 import http from 'node:http'
 import https from 'node:https'
-import net, { type AddressInfo, type LookupFunction } from 'node:net'
+import net, { type LookupFunction } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { listen } from '../../helpers/listen.ts'
 
 export interface Served {
   /** `http://127.0.0.1:PORT`, without a slash at its end. */
@@ -24,33 +25,23 @@ export async function serve(
     handler(req, res)
   }
   const server = tls ? https.createServer(tls, listener) : http.createServer(listener)
-  const { port, connections } = await listen(server)
+  const { port, connections } = await listenAndCount(server)
   return { origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, port, requests, connections }
 }
 
 /** A server that says what it likes, byte by byte. */
 export async function serveRaw(handler: (socket: net.Socket) => void): Promise<Served> {
-  const server = net.createServer(socket => {
-    socket.on('error', () => {}) // the client may go at any time
-    handler(socket)
-  })
-  const { port, connections } = await listen(server)
+  const server = net.createServer(handler)
+  const { port, connections } = await listenAndCount(server)
   return { origin: `http://127.0.0.1:${port}`, port, requests: [], connections }
 }
 
-async function listen(server: net.Server): Promise<{ port: number; connections(): number }> {
-  const sockets = new Set<net.Socket>()
+async function listenAndCount(server: net.Server) {
   let count = 0
-  server.on('connection', socket => {
-    count++
-    sockets.add(socket)
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy()
-    await new Promise(resolve => server.close(resolve))
-  })
-  return { port: (server.address() as AddressInfo).port, connections: () => count }
+  server.on('connection', () => count++)
+  const { port, close } = await listen(server)
+  onTestFinished(close)
+  return { port, connections: () => count }
 }
 
 /** A lookup that knows these answers only: one list for each call, the last one for all further calls. */

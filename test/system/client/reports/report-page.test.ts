@@ -6,8 +6,8 @@ import { renderReport } from '../../../../src/client/reports/report-page.ts'
 import { type ReviewRow, sortRows } from '../../../../src/client/reports/review.ts'
 import { inBrowser } from '../../../helpers/browser.ts'
 import { makeDirectory } from '../../../helpers/directory.ts'
+import { listen } from '../../../helpers/listen.ts'
 import { makePicture } from '../../../helpers/picture.ts'
-import { listen } from '../../../servers/forge.ts'
 
 const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const EVIL = `</h2><script>document.title='evil'</script><img src=x onerror="document.title='evil'">" onclick=x \u202egnp.a`
