@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, onTestFinished, type TestContext } from 'vitest'
+import { afterAll, onTestFinished, type TestContext, test } from 'vitest'
+import type { Claim, Claimant, Wanted } from '../../src/store/claims.ts'
 import type { HistoryEntry, StoredFile } from '../../src/store/contract.ts'
 import type { Database, DatabaseUse } from '../../src/store/database.ts'
-import { objectName } from '../../src/store/objects.ts'
+import { objectName, settleOpen, takeOpen } from '../../src/store/objects.ts'
 import { createOwner, type Owner } from '../../src/store/owners.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
+import { takeDue, takeForRemoval } from '../../src/store/removals.ts'
 import { sql } from '../../src/store/sql.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { idPrefix, newUploadId } from '../../src/store/upload-id.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
-import { type Begun, finish } from '../../src/store/uploads.ts'
+import { type Begun, begin, claimMore, finish } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { makeDirectory } from './directory.ts'
 import { missing } from './needs.ts'
@@ -170,5 +172,79 @@ export async function addEntry(database: Database, change: Partial<HistoryEntry>
   await database.tx(async db => {
     if (removedAt !== undefined)
       await db.run(sql`update files set removed_at = ${removedAt} where upload = ${upload.id}`)
+  })
+}
+
+export const AT = { destination: 'local/blog', location: '/srv/blog/' }
+export const urlOf = (key: string) => `https://x.example/${key}`
+
+export const want = (key: string, sha256: string, change: Partial<Wanted> = {}): Wanted => ({
+  ...{ ...AT, key, sha256, onConflict: 'rename', isContentKey: false, dedupe: false, expiresAt: null },
+  ...change,
+})
+
+/** What is shown of a claim: `mine a.png`. */
+const show = (one: Claim) => ('key' in one ? `${one.is} ${one.key}` : one.is)
+
+/** A process that lives, and what it does with objects. */
+export async function newActor(database: Database) {
+  const { id } = await newOwnerIn(database)
+  const among = [AT.destination]
+
+  /** Begins an upload of a file for each. */
+  async function start(...wanted: Wanted[]) {
+    const upload = newUpload({ owner: id })
+    const claimant: Claimant = { id: upload.id, claimed: new Set() }
+    const files = wanted.map((one, index) => ({ index, size: 1, wanted: [one] }))
+    const begun = await begin(database, upload, claimant, files, {})
+    if (begun.is === 'known') throw new Error('it has no key')
+    const claims = claimsOf(begun.files)
+    return {
+      ...{ upload, claimant, claims, shown: claims.map(show) },
+      claimMore: (one: Wanted) => claimMore(database, claimant, one),
+      /** The files are stored. @param open instead: nothing is, and a transfer may still write these objects */
+      end(open?: readonly string[]) {
+        const stored = claims.flatMap((one, index) => {
+          if (open || !('key' in one) || one.is === 'conflict') return []
+          const { sha256, expiresAt } = wanted[index]!
+          const file = { index, key: one.key, sha256, url: urlOf(one.key) }
+          return [newFile({ ...file, ...(expiresAt !== null && { expiresAt }) })]
+        })
+        const { claimed } = claimant
+        const end = { state: 'done', files: stored, failed: [], claimed, open: new Set(open) } as const
+        return finish(database, upload, end)
+      },
+    }
+  }
+
+  return {
+    ...{ id, start },
+    claim: async (...wanted: Wanted[]) => (await start(...wanted)).shown,
+    /** @returns what was claimed; the upload is done */
+    async store(...wanted: Wanted[]) {
+      const begun = await start(...wanted)
+      await begun.end()
+      return begun.shown
+    },
+    die: () => kill(database, id),
+    due: (now = Date.now(), limit = 100) =>
+      takeDue(database, { owner: id, among, now, limit, longestPauseMs: 1000 }),
+    open: (limit = 100) => database.tx(db => takeOpen(db, id, among, limit)),
+    settle: (name: string, found: 'nothing' | 'something' | 'unasked') =>
+      database.tx(db => settleOpen(db, id, name, found)),
+    remove: (name: string) => database.tx(db => takeForRemoval(db, id, [name])),
+  }
+}
+
+type Actor = Awaited<ReturnType<typeof newActor>>
+
+/** To be called once in a file. @returns its `it`, of which each test has an empty database and two processes */
+export function storeTest() {
+  const [[, make]] = databaseEngines() as [Engine]
+  return test.extend<{ place: DatabasePlace; database: Database; me: Actor; other: Actor }>({
+    place: async ({ task, skip }, use) => use(await make({ task, skip } as TestContext)),
+    database: async ({ place }, use) => use(place.open()),
+    me: async ({ database }, use) => use(await newActor(database)),
+    other: async ({ database }, use) => use(await newActor(database)),
   })
 }

@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SCHEMA, SCHEMA_VERSION } from '../../src/store/schema.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
-import { addEntry, databaseEngines, newUpload } from '../helpers/stores.ts'
+import { addEntry, newUpload, storeTest } from '../helpers/stores.ts'
 
-describe.each(databaseEngines())('a database in %s', (_name, make) => {
-  it('can be opened by several at the same time for the first time', async context => {
-    const place = await make(context)
+const it = storeTest()
+
+describe('a database', () => {
+  it('can be opened by several at the same time for the first time', async ({ place }) => {
     const databases = Array.from({ length: 6 }, () => place.open())
     await Promise.all(databases.map(one => one.read(db => readUpload(db, 'none'))))
   })
 
-  it('of another version of its schema is refused, and is named with what to do', async context => {
-    const place = await make(context)
+  it('of another version of its schema is refused, and is named with what to do', async ({ place }) => {
     await addEntry(place.open())
     await place.setVersion(SCHEMA_VERSION + 1)
     for (const use of ['create', 'read'] as const)
@@ -22,8 +22,9 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
       )
   })
 
-  it('runs a transaction while another one is under way, and neither becomes a part of the other', async context => {
-    const database = (await make(context)).open()
+  it('runs a transaction while another one is under way, and neither becomes a part of the other', async ({
+    database,
+  }) => {
     const add = (id: string) =>
       database.tx(db => db.run(sql`insert into owners (id, seen_at) values (${id}, 1)`))
     let beside: Promise<unknown> = Promise.resolve()
@@ -38,8 +39,9 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
     expect(await database.read(db => db.all(sql`select id from owners`))).toEqual([{ id: 'beside' }])
   })
 
-  it('a transaction that fails takes back none of those that began at the same time', async context => {
-    const database = (await make(context)).open()
+  it('a transaction that fails takes back none of those that began at the same time', async ({
+    database,
+  }) => {
     const ids = ['a', 'b', 'fails', 'c', 'd']
     const add = (id: string) =>
       database.tx(async db => {
@@ -55,15 +57,13 @@ describe.each(databaseEngines())('a database in %s', (_name, make) => {
     expect(rows.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd'])
   })
 
-  it('accepts nothing once it is closed', async context => {
-    const database = (await make(context)).open()
+  it('accepts nothing once it is closed', async ({ database }) => {
     await addEntry(database)
     await database.close()
     await expect(addEntry(database)).rejects.toMatchObject({ code: 'shutting_down' })
   })
 
-  it('takes values that look like parts of a statement as they are', async context => {
-    const database = (await make(context)).open()
+  it('takes values that look like parts of a statement as they are', async ({ database }) => {
     const text = `$1 ?1 ' " -- %_\\ 😀`
     await addEntry(database, { ...newUpload(), origin: text })
     const rows = await database.read(db =>

@@ -1,19 +1,18 @@
-import { describe, expect, it, type TestContext } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Claimant } from '../../src/store/claims.ts'
 import type { FailedFile, QuotaRule, StoredFile } from '../../src/store/contract.ts'
 import type { Database } from '../../src/store/database.ts'
-import { findFiles, pruneFiles } from '../../src/store/history.ts'
+import { findFiles } from '../../src/store/history.ts'
 import { objectName, settleOpen, takeOpen } from '../../src/store/objects.ts'
 import { advance, dueUploads, pendingUploads, reap, takeStored } from '../../src/store/pending.ts'
 import { currentQuotas, readWindows } from '../../src/store/quotas.ts'
 import { noteRemoved, takeDue } from '../../src/store/removals.ts'
-import { earlierRequest, REQUEST_KEPT_MS } from '../../src/store/requests.ts'
+import { earlierRequest } from '../../src/store/requests.ts'
 import { sql } from '../../src/store/sql.ts'
 import { type NewUpload, readUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate } from '../../src/store/uploads.ts'
-import { databaseEngines, kill, newFile, newOwnerIn, newUpload } from '../helpers/stores.ts'
+import { AT, kill, newFile, newOwnerIn, newUpload, storeTest } from '../helpers/stores.ts'
 
-const AT = { destination: 'local/blog', location: '/srv/blog/' }
 const OBJECT = objectName(AT.location, 'a.png')
 const DAY_MS = 24 * 3_600_000
 const LATER = Date.now() + DAY_MS
@@ -70,17 +69,15 @@ const reapAll = async (database: Database) => {
   return reported
 }
 
-describe.each(databaseEngines())('uploads in %s', (_name, make) => {
-  const setUp = async (context: TestContext) => {
-    const place = await make(context)
-    const database = place.open()
-    const [me, other] = [await newOwnerIn(database), await newOwnerIn(database)]
-    return { place, database, me: me.id, other: other.id }
-  }
+const it = storeTest()
 
-  it('are kept as they were written, also when the database is closed and opened', async context => {
-    const { place, database, me } = await setUp(context)
-    const { upload } = await start(database, { owner: me })
+describe('uploads', () => {
+  it('are kept as they were written, also when the database is closed and opened', async ({
+    place,
+    database,
+    me,
+  }) => {
+    const { upload } = await start(database, { owner: me.id })
     const begun = { ...upload, state: 'uploading', files: [], failed: [], steps: [], attempts: 0 }
     expect(await read(database, upload)).toEqual({ ...begun, endedAt: undefined, problem: undefined })
     const mirrors = [{ destination: 'local/mirror', error: 'it is down' }]
@@ -93,17 +90,21 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     expect(await database.read(db => readUpload(db, 'other'))).toBeUndefined()
   })
 
-  it('are written once, also when the end is written again because its response was lost', async context => {
-    const { database, me } = await setUp(context)
-    const { upload } = await start(database, { owner: me, quotas: [QUOTA], keys: ['a.png', 'b.png'] })
+  it('are written once, also when the end is written again because its response was lost', async ({
+    database,
+    me,
+  }) => {
+    const { upload } = await start(database, { owner: me.id, quotas: [QUOTA], keys: ['a.png', 'b.png'] })
     for (let n = 0; n < 2; n++) expect((await done(database, upload, stored())).lost).toEqual([])
     expect(await history(database)).toHaveLength(1)
     expect(await windows(database, QUOTA)).toMatchObject([{ files: 1, bytes: 1 }])
   })
 
-  it('are written with a copy at each mirror, and a copy of files that have failed', async context => {
-    const { database, me } = await setUp(context)
-    const { upload, claimant } = await start(database, { owner: me, keys: ['a.png', 'b.png'] })
+  it('are written with a copy at each mirror, and a copy of files that have failed', async ({
+    database,
+    me,
+  }) => {
+    const { upload, claimant } = await start(database, { owner: me.id, keys: ['a.png', 'b.png'] })
     const at = { destination: 'local/m', location: '/m/' }
     for (const key of ['a.png', 'c.png'])
       await claimMore(database, claimant, {
@@ -134,10 +135,9 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
   })
 
   describe('with an idempotency key', () => {
-    it('get it once of many at the same time', async context => {
-      const { place, database, me, other } = await setUp(context)
+    it('get it once of many at the same time', async ({ place, database, me, other }) => {
       const servers = [database, place.open()]
-      const owners = [me, other]
+      const owners = [me.id, other.id]
       const all = await Promise.all(
         [0, 1, 0, 1].map(n => start(servers[n]!, { owner: owners[n]!, key: 'k', keys: [`${n}.png`] })),
       )
@@ -153,7 +153,7 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     const expire: Case = async (database, upload) => {
       await done(database, upload, stored('a.png', { expiresAt: 10 }))
     }
-    it.for<[what: string, isFree: boolean, isFreeForAnother: boolean, happens: Case]>([
+    const REPEATED: [what: string, isFree: boolean, isFreeForAnother: boolean, happens: Case][] = [
       ['is under way', false, false, async () => {}],
       ['is stored', false, false, (database, upload) => done(database, upload, stored())],
       ['has failed', true, true, (database, upload) => failed(database, upload)],
@@ -191,46 +191,44 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
         ...([true, true] as const),
         (database, upload) => database.tx(db => db.run(sql`delete from uploads where id = ${upload.id}`)),
       ],
-    ])('repeat one that %s: the key is free: %s, for another request: %s', async (row, context) => {
-      const [what, isFree, isFreeForAnother, happens] = row
-      for (const fingerprint of ['f', 'g']) {
-        const { database, me, other } = await setUp(context)
-        const { upload } = await start(database, { owner: other, key: 'k', expiresAt: 10 })
-        await happens(database, upload, other)
-        const free = fingerprint === 'f' ? isFree : isFreeForAnother
+    ]
+    it.for(
+      REPEATED.flatMap(([what, same, another, happens]) => [
+        [what, 'the same', same, happens] as const,
+        [what, 'another', another, happens] as const,
+      ]),
+    )(
+      'repeat one that %s: the key is free for %s request: %s',
+      async ([what, kind, isFree, happens], { database, me, other }) => {
+        const fingerprint = kind === 'the same' ? 'f' : 'g'
+        const { upload } = await start(database, { owner: other.id, key: 'k', expiresAt: 10 })
+        await happens(database, upload, other.id)
         const request = { key: 'k', fingerprint }
         const earlier = await database.read(db => earlierRequest(db, request, Date.now()))
-        expect(earlier?.known?.upload.id).toBe(free ? undefined : upload.id)
+        expect(earlier?.known?.upload.id).toBe(isFree ? undefined : upload.id)
         // The first attempt says how its repetition names the objects, unless that was stored and is gone.
-        if (free && fingerprint === 'f') expect(earlier !== undefined).toBe(!what.startsWith('has lost'))
-        const { begun } = await start(database, { owner: me, key: 'k', fingerprint })
-        expect(begun.is).toBe(free ? 'begun' : 'known')
+        if (isFree && fingerprint === 'f') expect(earlier !== undefined).toBe(!what.startsWith('has lost'))
+        const { begun } = await start(database, { owner: me.id, key: 'k', fingerprint })
+        expect(begun.is).toBe(isFree ? 'begun' : 'known')
         if (begun.is === 'known') expect(begun).toMatchObject({ upload: { id: upload.id }, fingerprint: 'f' })
-      }
-    })
+      },
+    )
 
-    it('get a key that is older than a day', async context => {
-      const { database, me } = await setUp(context)
-      const createdAt = Date.now() - REQUEST_KEPT_MS - 1
-      const { upload } = await start(database, { owner: me, key: 'k', createdAt })
-      await done(database, upload, stored())
-      const request = { key: 'k', fingerprint: 'f' }
-      expect(await database.read(db => earlierRequest(db, request, Date.now()))).toBeUndefined()
-      expect((await start(database, { owner: me, key: 'k' })).begun.is).toBe('begun')
-    })
-
-    it('get the objects, the seed and the quota of the attempt that they repeat', async context => {
-      const { database, me, other } = await setUp(context)
+    it('get the objects, the seed and the quota of the attempt that they repeat', async ({
+      database,
+      me,
+      other,
+    }) => {
       const asked = { key: 'k', quotas: [QUOTA] }
       const createdAt = Date.now() - 60_000
-      const first = await start(database, { ...asked, owner: other, createdAt })
-      await kill(database, other)
+      const first = await start(database, { ...asked, owner: other.id, createdAt })
+      await other.die()
       const request = { key: 'k', fingerprint: 'f' }
       const earlier = () => database.read(db => earlierRequest(db, request, Date.now()))
       expect(await earlier()).toMatchObject({
         ...{ time: createdAt, seed: `seed of ${first.upload.id}`, known: undefined },
       })
-      const { begun, upload } = await start(database, { ...asked, owner: me })
+      const { begun, upload } = await start(database, { ...asked, owner: me.id })
       expect(begun).toMatchObject({ files: [{ objects: [{ claim: { is: 'mine', key: 'a.png' } }] }] })
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 1 }])
       expect(await read(database, first.upload)).toMatchObject({ state: 'failed' })
@@ -239,31 +237,23 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       expect((await done(database, first.upload, stored())).lost, 'the first one has only paused').toEqual([])
     })
 
-    it('do not get an object that the attempt has claimed for a file of another name', async context => {
-      const { database, me, other } = await setUp(context)
-      const { claimant, wanted } = await start(database, { owner: other, key: 'k', keys: ['b.png'] })
+    it('do not get an object that the attempt has claimed for a file of another name', async ({
+      database,
+      me,
+      other,
+    }) => {
+      const { claimant, wanted } = await start(database, { owner: other.id, key: 'k', keys: ['b.png'] })
       await claimMore(database, claimant, { ...wanted[0]!, key: 'x.png', sha256: 'a.png' })
-      await kill(database, other)
-      const { begun } = await start(database, { owner: me, key: 'k' })
+      await other.die()
+      const { begun } = await start(database, { owner: me.id, key: 'k' })
       expect(begun).toMatchObject({ files: [{ objects: [{ claim: { is: 'mine', key: 'a.png' } }] }] })
-    })
-
-    it('do not free what the attempt may have stored that they do not use', async context => {
-      const { database, me, other } = await setUp(context)
-      await start(database, { owner: other, key: 'k', keys: ['a.png', 'fallback.png'] })
-      await kill(database, other)
-      const { upload } = await start(database, { owner: me, key: 'k' })
-      await done(database, upload, stored())
-      const open = await database.tx(db => takeOpen(db, me, [AT.destination], 9))
-      expect(open.map(({ key }) => key)).toEqual(['fallback.png'])
     })
   })
 
   describe('with a quota', () => {
-    it('take what fits, in order, and nothing beyond', async context => {
-      const { database, me } = await setUp(context)
+    it('take what fits, in order, and nothing beyond', async ({ database, me }) => {
       const keys = ['a', 'b', 'c', 'd']
-      const { begun } = await start(database, { owner: me, keys, sizes: [60, 50, 40, 1], quotas: [QUOTA] })
+      const { begun } = await start(database, { owner: me.id, keys, sizes: [60, 50, 40, 1], quotas: [QUOTA] })
       const full = { full: { rule: QUOTA, files: 1, bytes: 60 } }
       const got = 'files' in begun ? begun.files : []
       expect(got).toMatchObject([
@@ -275,12 +265,16 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 2, bytes: 100 }])
     })
 
-    it('never exceed it on several servers at once, and nothing that fits is refused', async context => {
-      const { place, database, me, other } = await setUp(context)
+    it('never exceed it on several servers at once, and nothing that fits is refused', async ({
+      place,
+      database,
+      me,
+      other,
+    }) => {
       const servers = [database, place.open()]
       const begin20 = Array.from({ length: 20 }, (_, n) =>
         start(servers[n % 2]!, {
-          owner: [me, other][n % 2]!,
+          owner: [me, other][n % 2]!.id,
           keys: [`${n}.a`, `${n}.b`],
           quotas: [{ ...QUOTA, files: 30 }],
         }),
@@ -290,13 +284,12 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 30, bytes: 30 }])
     })
 
-    it('of a key and of a person take of both, or of none', async context => {
-      const { database, me } = await setUp(context)
+    it('of a key and of a person take of both, or of none', async ({ database, me }) => {
       const [alice, bob] = ['alice', 'bob'].map(name => ({ ...QUOTA, client: `proxy: ${name}`, files: 1 }))
       const two = { ...QUOTA, files: 2 }
       let n = 0
       const ask = async (person: QuotaRule) => {
-        const { begun } = await start(database, { owner: me, keys: [`${n++}`], quotas: [two, person] })
+        const { begun } = await start(database, { owner: me.id, keys: [`${n++}`], quotas: [two, person] })
         return 'files' in begun && 'objects' in begun.files[0]!
       }
       expect([await ask(alice!), await ask(alice!), await ask(bob!), await ask(bob!)]).toEqual([
@@ -334,38 +327,23 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
           await finishLate(database, upload, stored(), [QUOTA])
         },
       ],
-    ])('give back what they do not use: %s', async ([, files, end], context) => {
-      const { database, me } = await setUp(context)
-      const { upload } = await start(database, { owner: me, keys: ['a.png', 'b.png'], quotas: [QUOTA] })
-      await end(database, upload, me)
+    ])('give back what they do not use: %s', async ([, files, end], { database, me }) => {
+      const { upload } = await start(database, { owner: me.id, keys: ['a.png', 'b.png'], quotas: [QUOTA] })
+      await end(database, upload, me.id)
       expect(await windows(database, QUOTA)).toMatchObject([{ files, bytes: files }])
       const rows = await database.read(currentQuotas)
       expect(rows.map(({ client, files }) => [client, files])).toEqual(files > 0 ? [['ci', files]] : [])
     })
-
-    it('begin anew with each window', async context => {
-      const { database, me } = await setUp(context)
-      const short = { ...QUOTA, windowMs: 50, files: 1 }
-      const starts = new Set<number>()
-      for (let n = 0; starts.size < 3; n++) {
-        await start(database, { owner: me, keys: [`${n}`], quotas: [short] })
-        const [window] = await windows(database, short)
-        expect(window!.files).toBeLessThanOrEqual(1)
-        if (window!.files === 1) starts.add(window!.startsAt)
-      }
-      expect([...starts].every(time => time % 50 === 0)).toBe(true)
-    })
   })
 
   describe('of a process that was thought to have ended', () => {
-    it('are reported, and others are left alone', async context => {
-      const { database, me, other } = await setUp(context)
-      const { upload } = await start(database, { owner: other })
-      const { upload: mine } = await start(database, { owner: me, keys: ['b.png'] })
-      const { upload: hooks } = await start(database, { owner: other, keys: ['c.png'] })
+    it('are reported, and others are left alone', async ({ database, me, other }) => {
+      const { upload } = await start(database, { owner: other.id })
+      const { upload: mine } = await start(database, { owner: me.id, keys: ['b.png'] })
+      const { upload: hooks } = await start(database, { owner: other.id, keys: ['c.png'] })
       await finish(database, hooks, { state: 'stored', files: [stored('c.png')], failed: [] })
       expect(await reapAll(database)).toEqual([])
-      await kill(database, other)
+      await other.die()
       expect(await reapAll(database)).toEqual([upload.id])
       expect(await reapAll(database)).toEqual([])
       expect(await read(database, upload)).toMatchObject({ state: 'failed', problem: expect.any(String) })
@@ -373,10 +351,9 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       expect(await database.read(db => dueUploads(db, 9, DAY_MS))).toEqual([hooks.id])
     })
 
-    it('end as they were delivered', async context => {
-      const { database, other } = await setUp(context)
-      const { upload } = await start(database, { owner: other })
-      await kill(database, other)
+    it('end as they were delivered', async ({ database, other }) => {
+      const { upload } = await start(database, { owner: other.id })
+      await other.die()
       await reapAll(database)
       expect(await done(database, upload, stored())).toMatchObject({ files: [{ key: 'a.png' }], lost: [] })
       expect(await read(database, upload)).toMatchObject({ state: 'done' })
@@ -386,49 +363,58 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       ['taken by other content', 'replace'],
       ['removed', 'remove'],
       ['found to be missing', 'look'],
-    ] as const)('give no link to an object that was %s meanwhile', async ([, what], context) => {
-      const { database, me, other } = await setUp(context)
-      const { upload, wanted } = await start(database, { owner: other })
-      await kill(database, other)
-      if (what === 'replace') {
-        const { claimant } = await start(database, { owner: me, keys: ['x.png'] })
-        await claimMore(database, claimant, { ...wanted[0]!, sha256: 'X', onConflict: 'replace' })
-      } else {
-        await database.tx(db => takeOpen(db, me, [AT.destination], 9))
-        await database.tx(db => db.run(sql`update objects set is_new = 1`))
-        const found = what === 'remove' ? 'something' : 'nothing'
-        await database.tx(db => settleOpen(db, me, OBJECT, found))
-        const due = { owner: me, among: [AT.destination], now: Date.now(), limit: 9, longestPauseMs: 1000 }
-        await noteRemoved(
-          database,
-          (await takeDue(database, due)).map(({ name }) => name),
-        )
-      }
-      expect(await done(database, upload, stored())).toEqual({ files: [], lost: [0] })
-      expect(await read(database, upload)).toMatchObject({ state: 'failed', files: [] })
-      expect(await history(database)).toEqual([])
-    })
+    ] as const)(
+      'give no link to an object that was %s meanwhile',
+      async ([, what], { database, me, other }) => {
+        const { upload, wanted } = await start(database, { owner: other.id })
+        await other.die()
+        if (what === 'replace') {
+          const { claimant } = await start(database, { owner: me.id, keys: ['x.png'] })
+          await claimMore(database, claimant, { ...wanted[0]!, sha256: 'X', onConflict: 'replace' })
+        } else {
+          await database.tx(db => takeOpen(db, me.id, [AT.destination], 9))
+          await database.tx(db => db.run(sql`update objects set is_new = 1`))
+          const found = what === 'remove' ? 'something' : 'nothing'
+          await database.tx(db => settleOpen(db, me.id, OBJECT, found))
+          const due = {
+            owner: me.id,
+            among: [AT.destination],
+            now: Date.now(),
+            limit: 9,
+            longestPauseMs: 1000,
+          }
+          await noteRemoved(
+            database,
+            (await takeDue(database, due)).map(({ name }) => name),
+          )
+        }
+        expect(await done(database, upload, stored())).toEqual({ files: [], lost: [0] })
+        expect(await read(database, upload)).toMatchObject({ state: 'failed', files: [] })
+        expect(await history(database)).toEqual([])
+      },
+    )
   })
 
   it.for([
     ['was removed', true],
     ['is being removed', false],
-  ] as const)('whose object %s when they end give no link to it', async ([, isGone], context) => {
-    const { database, me, other } = await setUp(context)
-    const { upload } = await start(database, { owner: me, expiresAt: 10 })
-    await done(database, upload, stored('a.png', { expiresAt: 10 }))
-    const second = await start(database, { owner: other, expiresAt: 20 })
-    const wanted = { owner: me, among: [AT.destination], now: 30, limit: 9, longestPauseMs: 1000 }
-    const names = (await takeDue(database, wanted)).map(({ name }) => name)
-    if (isGone) await noteRemoved(database, names)
-    expect((await done(database, second.upload, stored())).lost).toEqual([0])
-  })
+  ] as const)(
+    'whose object %s when they end give no link to it',
+    async ([, isGone], { database, me, other }) => {
+      const { upload } = await start(database, { owner: me.id, expiresAt: 10 })
+      await done(database, upload, stored('a.png', { expiresAt: 10 }))
+      const second = await start(database, { owner: other.id, expiresAt: 20 })
+      const wanted = { owner: me.id, among: [AT.destination], now: 30, limit: 9, longestPauseMs: 1000 }
+      const names = (await takeDue(database, wanted)).map(({ name }) => name)
+      if (isGone) await noteRemoved(database, names)
+      expect((await done(database, second.upload, stored())).lost).toEqual([0])
+    },
+  )
 
-  it('write each content that met another at one object for itself', async context => {
-    const { database, me } = await setUp(context)
-    const { upload, claimant, wanted } = await start(database, { owner: me, keys: ['a.png', 'b.png'] })
+  it('write each content that met another at one object for itself', async ({ database, me }) => {
+    const { upload, claimant, wanted } = await start(database, { owner: me.id, keys: ['a.png', 'b.png'] })
     await done(database, upload, stored(), stored('b.png', { index: 1 }))
-    const second = newUpload({ owner: me })
+    const second = newUpload({ owner: me.id })
     const claimer = { ...claimant, id: second.id, claimed: new Set<string>() }
     const [a] = wanted
     const files = [a!, { ...a!, sha256: 'X', onConflict: 'replace' as const }]
@@ -443,35 +429,15 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
     expect(finished).toMatchObject({ files: [{ index: 1 }], lost: [0] })
   })
 
-  describe('that arrive late', () => {
-    it.for([
-      ['the object waits for them', true],
-      ['the object belongs to another upload now', false],
-    ] as const)('are in the history: %s', async ([, isTheirs], context) => {
-      const { database, me, other } = await setUp(context)
-      const { upload, wanted } = await start(database, { owner: other })
-      await failed(database, upload, [OBJECT])
-      if (!isTheirs) {
-        await kill(database, other)
-        const { claimant } = await start(database, { owner: me, keys: ['x.png'] })
-        await claimMore(database, claimant, { ...wanted[0]!, sha256: 'X', onConflict: 'replace' })
-      }
-      const late = await finishLate(database, upload, stored(), [])
-      expect(late).toBe(isTheirs)
-      expect(await history(database)).toHaveLength(isTheirs ? 1 : 0)
-    })
-  })
-
   describe('with post-upload steps', () => {
-    const setUpHooks = async (context: TestContext) => {
-      const all = await setUp(context)
-      const { upload } = await start(all.database, { owner: all.me })
-      await finish(all.database, upload, { state: 'stored', files: [stored()], failed: [] })
-      return { ...all, id: upload.id }
+    const addStored = async (database: Database, { id: owner }: { readonly id: string }) => {
+      const { upload } = await start(database, { owner })
+      await finish(database, upload, { state: 'stored', files: [stored()], failed: [] })
+      return upload.id
     }
 
-    it('are taken by one of many at once', async context => {
-      const { place, database, id } = await setUpHooks(context)
+    it('are taken by one of many at once', async ({ place, database, me }) => {
+      const id = await addStored(database, me)
       await database.tx(db => db.run(sql`update uploads set owner = ''`))
       const databases = [database, place.open(), place.open()]
       const owners = await Promise.all([0, 1, 2, 3, 4, 5].map(() => newOwnerIn(database)))
@@ -481,44 +447,36 @@ describe.each(databaseEngines())('uploads in %s', (_name, make) => {
       ])
     })
 
-    it('are taken only from a process that has ended', async context => {
-      const { database, me, other, id } = await setUpHooks(context)
-      expect(await takeStored(database, id, other)).toBeUndefined()
-      expect(await takeStored(database, id, me), 'by the same process').toMatchObject({ id })
-      await kill(database, me)
-      expect(await takeStored(database, id, other)).toMatchObject({ id })
+    it('are taken only from a process that has ended', async ({ database, me, other }) => {
+      const id = await addStored(database, me)
+      expect(await takeStored(database, id, other.id)).toBeUndefined()
+      expect(await takeStored(database, id, me.id), 'by the same process').toMatchObject({ id })
+      await me.die()
+      expect(await takeStored(database, id, other.id)).toMatchObject({ id })
       const progress = { state: 'done', steps: ['hook:a'], attempts: 0 } as const
-      expect(await advance(database, id, me, progress), 'the first one has only paused').toBe(false)
-      expect(await advance(database, id, other, progress)).toBe(true)
-      expect(await advance(database, id, other, progress), 'it is over').toBe(false)
-      expect(await takeStored(database, id, other)).toBeUndefined()
+      expect(await advance(database, id, me.id, progress), 'the first one has only paused').toBe(false)
+      expect(await advance(database, id, other.id, progress)).toBe(true)
+      expect(await advance(database, id, other.id, progress), 'it is over').toBe(false)
+      expect(await takeStored(database, id, other.id)).toBeUndefined()
     })
 
-    it('remember completed steps, postponed attempts and the end', async context => {
-      const { database, me, id } = await setUpHooks(context)
+    it('remember completed steps, postponed attempts and the end', async ({ database, me }) => {
+      const id = await addStored(database, me)
       const steps = ['hook:a']
-      await advance(database, id, me, { state: 'stored', steps, attempts: 0 })
+      await advance(database, id, me.id, { state: 'stored', steps, attempts: 0 })
       expect(await database.read(db => dueUploads(db, 9, DAY_MS)), 'they run').toEqual([])
       const postponed = { state: 'stored', steps, attempts: 1, problem: 'b failed' } as const
-      await advance(database, id, me, { ...postponed, pauseMs: DAY_MS })
+      await advance(database, id, me.id, { ...postponed, pauseMs: DAY_MS })
       expect(await database.read(pendingUploads)).toMatchObject([{ id, owner: '', ...postponed }])
       expect(await database.read(db => dueUploads(db, 9, 2 * DAY_MS))).toEqual([])
       expect(await database.read(db => dueUploads(db, 9, 1000)), 'the clock was set back').toEqual([id])
-      expect(await takeStored(database, id, me)).toMatchObject({ steps, attempts: 1 })
-      await advance(database, id, me, { state: 'done', steps: [...steps, 'hook:b'], attempts: 1 })
+      expect(await takeStored(database, id, me.id)).toMatchObject({ steps, attempts: 1 })
+      await advance(database, id, me.id, { state: 'done', steps: [...steps, 'hook:b'], attempts: 1 })
       expect(await database.read(db => readUpload(db, id))).toMatchObject({
         state: 'done',
         problem: undefined,
       })
       expect(await database.read(pendingUploads)).toEqual([])
     })
-  })
-
-  it('leave no row of an object whose history is forgotten', async context => {
-    const { database, me } = await setUp(context)
-    const { upload } = await start(database, { owner: me })
-    await done(database, upload, stored())
-    expect(await pruneFiles(database, LATER, {})).toBe(1)
-    expect(await database.read(db => db.all(sql`select name from objects`))).toEqual([])
   })
 })
