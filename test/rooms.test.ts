@@ -112,6 +112,36 @@ it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
   expect([...new Set(users.map(roomOf))]).toEqual([room])
 })
 
+/** Where connections to others are opened. What is in no row goes through `http/`, and so through the proxy. */
+const OPENS: Readonly<Record<string, readonly string[]>> = {
+  'node:net': ['http/dial.ts', 'server/close-listener.ts'],
+  'node:tls': ['http/dial.ts', 'providers/ftp/data-connection.ts'],
+  'node:http': ['http/dial.ts', 'http/exchange.ts'],
+  'node:https': ['http/exchange.ts'],
+  'node-fetch': ['http/guarded-fetch.ts'],
+  ssh2: ['providers/sftp/connect.ts'],
+  'basic-ftp': ['providers/ftp/connect.ts'],
+  '@aws-sdk/credential-provider-node': ['providers/s3/credentials.ts'],
+}
+
+it('nothing opens a connection past the proxy', () => {
+  const opening = (path: string) => {
+    const text = readFileSync(join(SRC, path), 'utf8')
+    const named = [...text.matchAll(/^import \{([^}]*)\} from '(node:\w+|node-fetch)'/gm)]
+      .filter(([, names = '']) => /\b(?:connect|request|get|createConnection|createSocket)\b/.test(names))
+      .map(([, , name = '']) => name)
+    const whole = [...text.matchAll(/^import (?!type|\{)[\w* ]+ from '([^']+)'|\bimport\('([^'.]+)'\)/gm)]
+    return [...named, ...whole.flatMap(([, one, other]) => one ?? other ?? [])]
+  }
+  const found = FILES.filter(path => roomOf(path) !== 'provider-tests')
+    .flatMap(path => opening(path).map(name => [name, path] as const))
+    .filter(
+      ([name]) => /^(?:node:(?:net|tls|dgram|http2?|https)|undici|ws|axios|got)$/.test(name) || name in OPENS,
+    )
+  const allowed = Object.entries(OPENS).flatMap(([name, paths]) => paths.map(path => `${name} ${path}`))
+  expect([...new Set(found.map(one => one.join(' ')))].sort()).toEqual(allowed.sort())
+})
+
 it('V8 is set by the one command that starts a server', () => {
   const setting = FILES.filter(path =>
     /^ *setFlagsFromString\('--heap/m.test(readFileSync(join(SRC, path), 'utf8')),

@@ -6,16 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { listen } from '../helpers/listen.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { makeCertificate } from './certificate.ts'
-import { startDogeCloud } from './dogecloud.ts'
-import { startEmulate } from './emulate.ts'
-import type { ForgeKind } from './forge-dialects.ts'
-import { startForgeReplay } from './forge-replay.ts'
-import { startOpenList } from './openlist.ts'
-import { startUpyun } from './upyun.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
-const FORGES: readonly ForgeKind[] = ['gitea', 'gitlab']
-const KEYS = { accessKeyId: 'id', secretAccessKey: 'secret' }
 
 /** Servers of destinations that all listen on 127.0.0.1, and what a configuration says of them. */
 export interface FarHosts {
@@ -33,7 +25,8 @@ export interface FarHosts {
 }
 
 /**
- * Starts a server for each protocol over HTTP that needs no program for it.
+ * Starts a server for each way in which a destination opens connections, but for those that need a program:
+ * `test/rooms.test.ts` proves that there is no other one.
  *
  * @param far address at which they will be reached, on the same ports
  * @param folder for a certificate of that address
@@ -42,57 +35,22 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
   const { startShelf } = (await import(join(EXAMPLE, 'shelf-server.js'))) as {
     startShelf(token: string): Promise<{ port: number; close(): Promise<void> }>
   }
-  const [bucket, github, upyun, openlist, dogecloud, shelf, host] = await Promise.all([
-    ...([startStubBucket(), startEmulate(), startUpyun(), startOpenList()] as const),
-    ...([startDogeCloud(KEYS), startShelf('token'), startHost(far, folder)] as const),
+  const [bucket, shelf, host] = await Promise.all([
+    startStubBucket(),
+    startShelf('token'),
+    startHost(far, folder),
   ])
-  const forges = await Promise.all(FORGES.map(kind => startForgeReplay(kind)))
   const endpoint = String(bucket.options['endpoint'])
   const away = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll('127.0.0.1', far))
   const { accessKeyId: _, secretAccessKey: __, ...lent } = bucket.options
   const { url, certFile } = host
   const curl = ['curl', '-sSf', '--cacert', certFile]
+  const azure = { account: 'account', container: 'pictures', accountKey: 'a'.repeat(86) }
   const providers = away({
     s3: { Default: bucket.options, role: lent },
-    dogecloud: {
-      Default: {
-        ...{ accessKey: KEYS.accessKeyId, secretKey: KEYS.secretAccessKey, bucket: 'bucket' },
-        ...{ apiUrl: dogecloud.apiFor(endpoint), urlPrefix: `${endpoint}/bucket` },
-      },
-    },
-    github: { Default: { apiUrl: github.url, repo: 'octo/img', branch: 'main', token: github.token } },
-    ...Object.fromEntries(
-      forges.map(({ apiUrl, token }, index) => [
-        FORGES[index],
-        { Default: { apiUrl, repo: 'octo/img', branch: 'main', token } },
-      ]),
-    ),
-    upyun: {
-      Default: {
-        ...{ bucket: upyun.bucket, operator: upyun.operator, password: upyun.password },
-        ...{ endpoint: upyun.url, urlPrefix: upyun.publicUrl },
-      },
-    },
-    openlist: { Default: { url: openlist.url, token: openlist.token, directory: '/local' } },
     shelf: { Default: { url: `http://127.0.0.1:${shelf.port}`, token: 'token' } },
     imgur: { Default: { url: `${url}/imgur`, clientId: 'id' } },
-    chevereto: { Default: { url, apiKey: 'key' } },
-    piclist: { Default: { url } },
-    lsky: { Default: { url, token: 'token' } },
-    smms: { Default: { url: `${url}/smms`, token: 'token' } },
-    imgbb: { Default: { url: `${url}/imgbb`, apiKey: 'key' } },
-    catbox: { Default: { url: `${url}/catbox` } },
-    aliyun: { Default: bucket.options },
-    tcyun: { Default: bucket.options },
-    qiniu: { Default: bucket.options },
-    azure: {
-      Default: {
-        account: 'account',
-        container: 'pictures',
-        endpoint: `${url}/azure`,
-        accountKey: 'a'.repeat(86),
-      },
-    },
+    azure: { Default: { ...azure, endpoint: `${url}/azure` } },
     http: { Default: { url: `${url}/{key}`, method: 'PUT', body: 'raw', resultUrl: 'url' } },
     command: {
       Default: {
@@ -110,19 +68,9 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
       ...{ AWS_ENDPOINT_URL_STS: `${url}/sts`, AWS_EC2_METADATA_DISABLED: 'true' },
       ...{ AWS_WEB_IDENTITY_TOKEN_FILE: certFile, AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/x' },
     },
-    ports: [
-      endpoint,
-      github.url,
-      ...forges.map(one => one.apiUrl),
-      upyun.url,
-      openlist.url,
-      dogecloud.apiFor(''),
-      url,
-    ]
-      .map(one => Number(new URL(one).port))
-      .concat(shelf.port),
+    ports: [endpoint, url].map(one => Number(new URL(one).port)).concat(shelf.port),
     async close() {
-      await Promise.all([host, github, ...forges, upyun, openlist, dogecloud, shelf].map(one => one.close()))
+      await Promise.all([host.close(), shelf.close()])
     },
   }
 }
@@ -132,7 +80,7 @@ const LENT = `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResul
 <Expiration>2099-01-01T00:00:00Z</Expiration>
 </Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`
 
-/** Keeps what is put or sent as a form, answers in the words of many hosts at once, takes webhooks, and lends keys. */
+/** Keeps what is put or sent as a form, answers as Imgur and this server do, takes webhooks, and lends keys. */
 async function startHost(far: string, folder: string) {
   const { certFile, keyFile } = makeCertificate(folder, `IP:${far}`)
   const files = new Map<string, Buffer>()
@@ -159,10 +107,8 @@ async function startHost(far: string, folder: string) {
     const place = isForm ? `/form/${++forms}` : pathname
     files.set(place, isForm ? await fileIn(bytes, type) : bytes)
     const link = url + place
-    if (pathname === '/catbox') return void response.end(link)
-    const data = { link, deletehash: 'd', url: link, links: { url: link } }
-    const answer = { success: true, status: true, status_code: 200, data, image: { url: link } }
-    response.end(JSON.stringify({ ...answer, result: [link] }))
+    const data = { link, deletehash: 'd' }
+    response.end(JSON.stringify({ success: true, status: 200, data, result: [link] }))
   })
   const { port, close } = await listen(server)
   const url = `https://${far}:${port}`
