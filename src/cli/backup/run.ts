@@ -13,11 +13,11 @@ export async function run(
   terminal: Terminal,
 ): Promise<number> {
   const config = await openConfig(options, terminal)
-  const { driver, url = '' } = config.settings.database
-  if (driver === 'postgres') {
-    const words = ['pg_dump', '--format', 'custom', '--file', file, withoutPassword(url)]
-    const command = words.map(word => quote(word, terminal.platform)).join(' ')
-    terminal.note(`The database is PostgreSQL, which has its own backup. Run:\n  ${command}`)
+  if (config.settings.database.driver === 'postgres') {
+    const command = `pg_dump --format custom --file ${quote(file, terminal.platform)} "$DATABASE_URL"`
+    terminal.note(
+      `The database is PostgreSQL, which has its own backup. With its URL in DATABASE_URL, run:\n  ${command}`,
+    )
     return EXIT.failed
   }
   const signal = terminal.untilInterrupted()
@@ -32,15 +32,4 @@ export async function run(
     terminal.note('Interrupted. No backup was written.')
     return EXIT.interrupted
   }
-}
-
-/** Parameters that `pg_dump` accepts. It rejects those that only the server knows, such as `query_timeout`. */
-const SHARED = ['host', 'port', 'dbname', 'user', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey']
-
-function withoutPassword(text: string): string {
-  if (!URL.canParse(text)) return 'postgresql://USER@HOST:5432/DATABASE'
-  const url = new URL(text)
-  url.password = ''
-  for (const name of [...url.searchParams.keys()]) if (!SHARED.includes(name)) url.searchParams.delete(name)
-  return url.href
 }

@@ -14,7 +14,7 @@ import { idOf } from '../../uploader/destinations.ts'
 /** A configuration to which a destination is added. */
 export interface Existing {
   readonly text: string
-  readonly plugins: readonly string[]
+  readonly plugins: unknown
   /** Ids of its destinations. */
   readonly ids: readonly string[]
   readonly hasDefault: boolean
@@ -32,10 +32,9 @@ export function readExisting(file: string): Existing {
       `${file} is a configuration of PicGo or PicList. Convert it first: upload-server config import`,
     )
   if (!isRecord(parsed)) throw new Error(`${file} must contain an object.`)
-  const { plugins } = parsed
   return {
     text,
-    plugins: Array.isArray(plugins) ? plugins.filter(one => typeof one === 'string') : [],
+    plugins: parsed['plugins'],
     ids: listNamed(parsed['providers']).map(idOf),
     hasDefault: parsed['default'] !== undefined,
   }

@@ -14,13 +14,7 @@ import type { flags } from './index.ts'
 export async function run({ options, typed }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const signal = terminal.untilInterrupted()
   const roots = await findRoots(options.root ?? [], terminal.cwd)
-  const config = options.config === undefined ? undefined : resolve(terminal.cwd, options.config)
-  const named = typed.map(([name, text]) => [name, name === 'config' ? config : text] as const)
-  const { to, destinations, close } = await openUploads(
-    { ...options, ...(config !== undefined && { config }) },
-    terminal,
-    { caller: agentBelow(roots) },
-  )
+  const { to, destinations, close } = await openUploads(options, terminal, { caller: agentBelow(roots) })
   try {
     const [{ createMcpServer }, { serveStdio }] = await Promise.all([
       import('../../client/mcp/server.ts'),
@@ -34,7 +28,7 @@ export async function run({ options, typed }: Call<typeof flags>, terminal: Term
         async upload(files, destination, ended) {
           const uploads = to(readChoice({ destination }))
           const results = await uploadAll(uploads, files, AbortSignal.any([signal, ended]))
-          const remarks = remarksOn(results, await uploads.explainUnreachable(), named, terminal)
+          const remarks = remarksOn(results, await uploads.explainUnreachable(), typed, terminal)
           return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
         },
       })

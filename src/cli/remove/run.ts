@@ -19,10 +19,8 @@ import type { flags } from './index.ts'
 
 /** Objects that are listed before the question. */
 const LISTED = 20
-/** Entries that are read at a time. */
-const AT_ONCE = 500
-/** Objects that are deleted at a time, before their lines are printed. */
-const SHOWN_AT_ONCE = 100
+/** Entries that are read and deleted at a time, before their lines are printed. */
+const AT_ONCE = 100
 
 /** `upload-server remove`: returns 0 if everything was deleted. */
 export async function run({ words, options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
@@ -61,16 +59,13 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
         isConfirmed = await confirm(question, advice, terminal)
         if (!isConfirmed) return 1
       }
-      for (let start = 0; start < objects.length; start += SHOWN_AT_ONCE) {
-        const some = objects.slice(start, start + SHOWN_AT_ONCE)
-        const removals = dryRun
-          ? await Promise.all(some.map(object => previewRemoval(object, uploader)))
-          : await removeObjects(some, uploader)
-        for (const [index, removal] of removals.entries()) {
-          // There is one result for each object.
-          const line = toLine(some[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', terminal)
-          say(terminal.print, line, removal.kind === 'failed' || removal.kind === 'manual')
-        }
+      const removals = dryRun
+        ? await Promise.all(objects.map(object => previewRemoval(object, uploader)))
+        : await removeObjects(objects, uploader)
+      for (const [index, removal] of removals.entries()) {
+        // There is one result for each object.
+        const line = toLine(objects[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', terminal)
+        say(terminal.print, line, removal.kind === 'failed' || removal.kind === 'manual')
       }
     }
     if (lines === 0) terminal.note('No files found.')
