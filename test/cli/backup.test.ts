@@ -7,7 +7,8 @@ import { formOf, post } from '../helpers/form.ts'
 import { leaveOutOnWindows } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { fillSqlite, openSqlite } from '../helpers/sqlite.ts'
-import { runBuilt, runCli } from './run-cli.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
 
 let cwd: string
 beforeEach(async () => {
@@ -15,13 +16,11 @@ beforeEach(async () => {
 })
 
 const never = new AbortController().signal
-const backup = (file: string) => runCli(['backup', file], { cwd })
 const config = (more: object = {}) => ({
   server: { port: 0 },
   providers: { local: { Default: { directory: 'files', serve: true } } },
   ...more,
 })
-const configure = (text: object) => writeFile(join(cwd, 'upload-server.json'), JSON.stringify(text))
 const leftIn = async (folder: string) => (await readdir(folder)).filter(name => /backup/.test(name))
 
 /** @returns the number of rows of an intact database */
@@ -35,58 +34,44 @@ function countRows(path: string): number {
   }
 }
 
-describe('upload-server backup', () => {
-  it('while the server stores files: a server with an empty folder and the copy has history, pending jobs and answers', async context => {
-    leaveOutOnWindows(context, 'the hook is a shell command')
-    const broken = join(cwd, 'broken')
-    const hooks = [{ name: 'note', command: ['sh', '-c', '! [ -e "$0" ]', broken] }]
-    await configure(config({ finalization: { hooks } }))
-    const first = await spawnServer([], { directory: cwd })
-    const url = await first.url
-    const once = () => ({ body: formOf({ 'once.txt': 'once' }), headers: { 'idempotency-key': 'one-key' } })
-    const answer = await post(`${url}/upload`, once())
-    expect(answer).toMatchObject({ status: 200 })
-    await writeFile(broken, '')
-    const pending = await post(`${url}/upload`, { body: formOf({ 'later.txt': 'later' }) })
-    expect(pending).toMatchObject({ status: 424 })
+it('while the server stores files: a server with an empty folder and the copy has history, pending jobs and answers', async context => {
+  leaveOutOnWindows(context, 'the hook is a shell command')
+  const broken = join(cwd, 'broken')
+  const hooks = [{ name: 'note', command: ['sh', '-c', '! [ -e "$0" ]', broken] }]
+  const settings = config({ finalization: { hooks } })
+  const start = (directory: string) =>
+    startApp({ config: settings, directory, env: { XDG_DATA_HOME: directory } })
+  const { url, server } = await start(cwd)
+  const once = () => ({ body: formOf({ 'once.txt': 'once' }), headers: { 'idempotency-key': 'one-key' } })
+  const answer = await post(`${url}/upload`, once())
+  expect(answer).toMatchObject({ status: 200 })
+  await writeFile(broken, '')
+  const pending = await post(`${url}/upload`, { body: formOf({ 'later.txt': 'later' }) })
+  expect(pending).toMatchObject({ status: 424 })
 
-    expect(await runBuilt(['backup', 'store backup.db'], { cwd })).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: `Backed up "${join(cwd, 'upload-server/store.db')}" to "store backup.db": 2 history entries.\n`,
-    })
-    expect((await stat(join(cwd, 'store backup.db'))).mode & 0o777).toBe(0o600)
-    expect(await leftIn(cwd)).toEqual(['store backup.db'])
-    first.process.kill('SIGTERM')
-    await first.exit
-
-    const directory = await makeDirectory()
-    await mkdir(join(directory, 'upload-server'))
-    await copyFile(join(cwd, 'upload-server.json'), join(directory, 'upload-server.json'))
-    await copyFile(join(cwd, 'store backup.db'), join(directory, 'upload-server/store.db'))
-    const second = await spawnServer([], { directory })
-    const again = await second.url
-    const repeated = await post(`${again}/upload`, once())
-    // Its links lead to the server that answers.
-    const pathsOf = (links: unknown) => (links as string[]).map(link => new URL(link).pathname)
-    expect(repeated.status).toBe(200)
-    expect(pathsOf(repeated.result)).toEqual(pathsOf(answer['result']))
-    const { stdout } = await runBuilt(['history'], { cwd: directory })
-    expect(stdout).toContain('once.txt')
-    const { finalizationId } = pending as unknown as { finalizationId: string }
-    await rm(broken)
-    const finished = await post(`${again}/upload?finalizationId=${finalizationId}`)
-    expect(finished).toMatchObject({ status: 200, result: [expect.stringContaining('/later-')] })
+  expect(await runCli(['backup', 'store backup.db'], { cwd })).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `Backed up "${join(cwd, 'upload-server/store.db')}" to "store backup.db": 2 history entries.\n`,
   })
+  expect((await stat(join(cwd, 'store backup.db'))).mode & 0o777).toBe(0o600)
+  expect(await leftIn(cwd)).toEqual(['store backup.db'])
+  await server.stop()
 
-  it('backs up a backup, and a database that no server uses', async () => {
-    await configure(config({ database: { path: 'a.db' } }))
-    fillSqlite(join(cwd, 'a.db'), 100).close()
-    expect(await backup('backup-1.db')).toMatchObject({ code: 0 })
-    await configure(config({ database: { path: 'backup-1.db' } }))
-    expect(await backup('backup-2.db')).toMatchObject({ code: 0 })
-    expect(countRows(join(cwd, 'backup-2.db'))).toBe(100)
-  })
+  const directory = await makeDirectory()
+  await mkdir(join(directory, 'upload-server'))
+  await copyFile(join(cwd, 'store backup.db'), join(directory, 'upload-server/store.db'))
+  const second = await start(directory)
+  const repeated = await post(`${second.url}/upload`, once())
+  // Its links lead to the server that answers.
+  const pathsOf = (links: unknown) => (links as string[]).map(link => new URL(link).pathname)
+  expect(repeated.status).toBe(200)
+  expect(pathsOf(repeated.result)).toEqual(pathsOf(answer['result']))
+  expect((await runCli(['history'], { cwd: directory })).stdout).toContain('once.txt')
+  const { finalizationId } = pending as unknown as { finalizationId: string }
+  await rm(broken)
+  const finished = await post(`${second.url}/upload?finalizationId=${finalizationId}`)
+  expect(finished).toMatchObject({ status: 200, result: [expect.stringContaining('/later-')] })
 })
 
 describe('a backup of a database', () => {
@@ -126,7 +111,8 @@ describe('a backup of a database', () => {
 
 it('the command ends at once on Ctrl-C', async context => {
   leaveOutOnWindows(context, 'there are no signals')
-  await configure(config({ database: { path: 'a.db' } }))
+  const settings = config({ database: { path: 'a.db' } })
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(settings))
   fillSqlite(join(cwd, 'a.db'), 60_000).close()
   const running = await spawnServer(['backup', 'backup.db'], { directory: cwd })
   running.url.catch(() => {})

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createImageFinders, findRepository } from '../../src/client/notes/image-files.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
+import { serve } from '../uploader/sources/servers.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -37,12 +36,10 @@ const stored = (cwd: string) => readdir(join(cwd, 'stored')).catch(() => [])
 
 /** A host with a picture at every path but `/gone.png`, where it answers with a page and 200. */
 async function startHost(): Promise<string> {
-  const server = createServer((req, res) =>
+  const { port } = await serve((req, res) =>
     res.end(req.url === '/gone.png' ? '<!doctype html><title>Gone</title>' : makePicture()),
   )
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `127.0.0.1:${port}`
 }
 
 describe('the pictures of notes', () => {
@@ -147,12 +144,8 @@ describe('--from', () => {
 
   it('follows a redirect to a private address only if the user named it', async () => {
     const inner = await startHost()
-    const server = createServer((_req, res) =>
-      res.writeHead(302, { Location: `http://${inner}/a.png` }).end(),
-    )
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { port } = await serve((_, res) => res.writeHead(302, { Location: `http://${inner}/a.png` }).end())
+    const host = `127.0.0.1:${port}`
     const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)` })
     const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
     expect(code).toBe(1)

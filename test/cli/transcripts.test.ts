@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { serve } from '../uploader/sources/servers.ts'
 import { runCli } from './run-cli.ts'
 
 /**
@@ -15,7 +16,8 @@ import { runCli } from './run-cli.ts'
  * a script that the shell runs before each test, in a folder of its own. The lines after a command are what it prints: standard
  * output, then standard error behind `! `, then `[CODE]` if the exit code is not 0. `…` is any text within a line, and a line
  * `…` is any number of lines. $DIR is the folder. `$ config JSON` changes settings of its upload-server.json, `$ server [JSON]`
- * starts a server with these settings, whose URL is $SERVER.
+ * starts a server with these settings, whose URL is $SERVER. `$ stub STATUS BODY` starts another program at $STUB, which responds
+ * with that to every request.
  *
  * `TRANSCRIPTS=write npx vitest run test/cli/transcripts.test.ts` writes what is printed where it differs. Look at the difference.
  *
@@ -30,7 +32,7 @@ for (const file of readdirSync(FOLDER)) {
   // The lines are those of a POSIX shell, with its quotes, pipes and `ls`. Windows has none, and no package would change that.
   describe.skipIf(process.platform === 'win32')(file.replace(/\.txt$/, ''), () => {
     it.each(tests.map(test => test.split(/\n([\s\S]*)/) as [string, string]))('%s', async (name, body) => {
-      const place = { cwd: await makeDirectory(), server: '' }
+      const place = { cwd: await makeDirectory(), server: '', stub: '' }
       await inShell(setup, place)
       const [, ...steps] = body.trimEnd().split(/^\$ /m)
       const seen: string[] = []
@@ -56,6 +58,7 @@ const isWriting = process.env['TRANSCRIPTS'] === 'write'
 interface Place {
   readonly cwd: string
   server: string
+  stub: string
 }
 
 /** @returns what the terminal shows */
@@ -68,8 +71,18 @@ async function type(typed: string, place: Place): Promise<string> {
     const file = join(cwd, 'upload-server.json')
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...config }))
   }
-  if (word !== undefined) return ''
-  const command = typed.replaceAll('$DIR', cwd).replaceAll('$SERVER', place.server)
+  const [, status, body] = /^stub (\d+) (.*)$/.exec(typed) ?? []
+  if (status) {
+    const { origin } = await serve((req, res) =>
+      req.resume().on('end', () => res.writeHead(Number(status)).end(body)),
+    )
+    place.stub = origin
+  }
+  if (word !== undefined || status !== undefined) return ''
+  const command = typed
+    .replaceAll('$DIR', cwd)
+    .replaceAll('$SERVER', place.server)
+    .replaceAll('$STUB', place.stub)
   const [, input, variables = '', line] =
     /^(?:(.*) \| )?((?:[A-Z_]+=\S* )*)upload-server (.*)$/.exec(command) ?? []
   const { code, stdout, stderr } =
@@ -82,7 +95,10 @@ async function type(typed: string, place: Place): Promise<string> {
         })
   const lines = [stdout, stderr.replace(/^(?=.)/gm, '! '), ...(code === 0 ? [] : [`[${code}]\n`])]
   const shown = lines.map(text => text.replace(/(?<=.)(?<!\n)$/, '\n')).join('')
-  return (place.server === '' ? shown : shown.replaceAll(place.server, '$SERVER')).replaceAll(cwd, '$DIR')
+  return Object.entries({ $SERVER: place.server, $STUB: place.stub, $DIR: cwd }).reduce(
+    (text, [name, value]) => (value === '' ? text : text.replaceAll(value, () => name)),
+    shown,
+  )
 }
 
 async function inShell(script: string, { cwd }: Place) {
