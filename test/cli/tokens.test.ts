@@ -1,17 +1,15 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { leaveOutOnWindows } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { makeToken, REQUEST_TOKEN, startTokenSite, type TokenSiteOptions } from '../servers/token-site.ts'
 import { serve, serveRaw } from '../uploader/sources/servers.ts'
-import { type CliResult, runCli } from './run-cli.ts'
+import { type CliResult, runBuilt, runCli } from './run-cli.ts'
 
 const KEY = 'key-of-the-server-0123456789'
-
-afterEach(() => void vi.unstubAllEnvs())
 
 async function start(options?: TokenSiteOptions) {
   const site = await startTokenSite(options)
@@ -25,9 +23,9 @@ async function send(server: string, args: string[], env: Record<string, string>,
   const files = Array.from({ length: count }, (_, index) => `${index}.txt`)
   for (const name of files) await writeFile(join(folder, name), Buffer.alloc(70_000, name))
   // Commander reads a key from the environment of the process.
-  if ('UPLOAD_SERVER_KEY' in env) vi.stubEnv('UPLOAD_SERVER_KEY', env['UPLOAD_SERVER_KEY'])
+  const run = 'UPLOAD_SERVER_KEY' in env ? runBuilt : runCli
   const retries = args.includes('--retry-max-time') ? [] : ['--retry-max-time', '10']
-  return runCli(['upload', '-q', '--server', server, ...retries, ...args, ...files], { cwd: folder, env })
+  return run(['upload', '-q', '--server', server, ...retries, ...args, ...files], { cwd: folder, env })
 }
 
 /** An executable script in a folder of its own. */
@@ -335,8 +333,8 @@ describe('the command line', () => {
     [['--server', 'x', '--token-from', ''], {}, /Must be one of: github-actions, .*or a program/],
     [['--server', 'x', '--token-from', 'a', '--token-from', 'b'], {}, /Must be given only once/],
   ])('%j is refused', async (args, env, said) => {
-    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-    const result = await runCli(['upload', ...args, '0.txt'], { cwd: await makeDirectory(), env })
+    const run = 'UPLOAD_SERVER_KEY' in env ? runBuilt : runCli
+    const result = await run(['upload', ...args, '0.txt'], { cwd: await makeDirectory(), env })
     expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(said) })
     expect(result.stderr).not.toContain(KEY)
   })
