@@ -116,6 +116,31 @@ export const ready = z
   .strictObject({ success: z.literal(true), status: z.literal('ready') })
   .meta({ id: 'Ready', description: 'The server accepts uploads.' })
 
+/** JSON body of POST /upload/known; known.ts reads it. */
+export const asked = z
+  .object({
+    files: z
+      .array(
+        z.object({
+          name: z.string(),
+          sha256: z
+            .string()
+            .regex(/^[0-9a-f]{64}$/)
+            .optional(),
+          size: z.int().min(0).optional(),
+        }),
+      )
+      .max(1000),
+  })
+  .meta({ id: 'Asked', description: 'Files that the client has.' })
+
+export const known = z
+  .object({
+    success: z.literal(true),
+    files: z.array(z.object({ url: link.optional(), send: z.literal(true).optional() })),
+  })
+  .meta({ id: 'Known', description: 'The link of each file, or that it must be sent.' })
+
 /** Response of GET /history. */
 export const history = z
   .strictObject({

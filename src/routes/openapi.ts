@@ -18,7 +18,7 @@ export function describeApi(): Json {
     },
     // Relative to the document, so that it is the same behind every proxy.
     servers: [{ url: '.' }],
-    paths: { ...healthPaths, ...uploadPaths(), ...storedPaths, ...otherPaths },
+    paths: { ...otherPaths, ...uploadPaths() },
     components: {
       schemas: schemas(),
       securitySchemes: {
@@ -39,11 +39,6 @@ const binary = {
   ),
 }
 
-const parametersOf = (options: readonly (readonly [string, RequestOption])[]) =>
-  options.map(([name, { description }]) => inQuery(name, description))
-
-const uploadQuery = parametersOf(Object.entries(OPTIONS))
-
 const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
@@ -51,58 +46,106 @@ const idempotencyKey = {
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
+const uploadQuery = parametersOf(Object.entries(OPTIONS))
 const failures = { default: { description: 'Failure.', content: json(ref('Failure')) } }
+const configName = inPath('configName', 'Name of the destination within its provider.')
+const key = inPath('key', 'Object key. Its slashes are not encoded.')
 
-const page = {
-  summary: 'Upload page for browsers',
-  responses: { ...ok('HTML page.', { 'text/html': {} }), ...failures },
-}
+/** An operation without a body that a failure answers like all others. */
+const reads = (summary: string, responses: Json, more: Json = {}) => ({
+  ...{ summary, ...more },
+  responses: { ...responses, ...failures },
+})
 
-const healthPaths = {
+const page = reads('Upload page for browsers', ok('HTML page.', { 'text/html': {} }))
+const heartbeat = (method: string) =>
+  reads('Health check', ok('The server is up.', json(ref('Alive'))), { operationId: `${method}Heartbeat` })
+
+const otherPaths: Json = {
   '/heartbeat': { get: heartbeat('get'), post: heartbeat('post') },
   '/health': {
-    get: {
+    get: reads('Health check, as one client spells it', ok('The server is up.', json(ref('Healthy'))), {
       operationId: 'health',
-      summary: 'Health check, as one client spells it',
-      responses: { ...ok('The server is up.', json(ref('Healthy'))), ...failures },
-    },
+    }),
   },
   '/ready': {
-    get: {
-      operationId: 'ready',
-      summary: 'Readiness check, for load balancers',
-      responses: {
+    get: reads(
+      'Readiness check, for load balancers',
+      {
         ...ok('The server accepts uploads.', json(ref('Ready'))),
         503: {
           description:
             'The server is shutting down, or its database or the folder of its default destination does not work.',
           content: json(ref('Failure')),
         },
-        ...failures,
       },
-    },
+      { operationId: 'ready' },
+    ),
   },
+  '/': { get: page },
+  '/page/me': {
+    get: reads(
+      'What the visitor of the upload page may do',
+      ok('For the script of the page. Its members may change.', json({ type: 'object' })),
+    ),
+  },
+  '/files/{configName}/{key}': {
+    get: reads(
+      'File of a "local" destination with "serve"',
+      {
+        ...ok('The file.', { '*/*': {} }),
+        206: { description: 'The requested range of the file.', content: { '*/*': {} } },
+        304: { description: 'The file has not changed.' },
+      },
+      { parameters: [configName, key] },
+    ),
+  },
+  '/links/{type}/{configName}/{key}': {
+    get: reads(
+      'File in a private bucket, for destinations with "link": "redirect"',
+      { 302: { description: 'Redirect to a presigned URL of the file.' } },
+      { parameters: [inPath('type', 'Provider of the destination.'), configName, key], security },
+    ),
+  },
+  '/history': {
+    get: reads(
+      'Recent uploads of this client, if "page.history" is true',
+      ok('Newest first.', json(ref('History'))),
+      {
+        operationId: 'history',
+        parameters: [
+          inQuery('text', 'Part of the name or of the URL, case-insensitive.'),
+          inQuery('limit', 'Maximum number of entries, 1 to 100. Default: 20.'),
+        ],
+        security,
+      },
+    ),
+  },
+  '/upload-server.sxcu': {
+    get: reads(
+      'Custom uploader for ShareX',
+      ok('The file. It never contains an upload key.', json({ type: 'object' })),
+      { parameters: parametersOf(Object.entries(OPTIONS).filter(([, { isForShareX }]) => isForShareX)) },
+    ),
+  },
+  '/metrics': {
+    get: reads('Metrics for Prometheus, if enabled', ok('Text exposition format.', { 'text/plain': {} }), {
+      security: [{ bearer: [] }, {}],
+    }),
+  },
+  '/openapi.json': { get: reads('This document', ok('OpenAPI 3.1.', json({ type: 'object' }))) },
 }
 
 function uploadPaths(): Json {
-  const answers = uploadAnswers()
-  const put = {
+  const responses = uploadAnswers()
+  const put = (operationId: string, ...more: object[]) => ({
+    operationId,
     summary: 'Upload the request body as one file',
+    parameters: [...more, ...uploadQuery, idempotencyKey],
     requestBody: binary,
-    responses: answers,
-    security,
-  }
+    ...{ responses, security },
+  })
   return {
-    '/': { get: page },
-    '/page/me': {
-      get: {
-        summary: 'What the visitor of the upload page may do',
-        responses: {
-          ...ok('For the script of the page. Its members may change.', json({ type: 'object' })),
-          ...failures,
-        },
-      },
-    },
     '/upload': {
       get: page,
       post: {
@@ -123,141 +166,26 @@ function uploadPaths(): Json {
             ...binary.content,
           },
         },
-        responses: answers,
-        security,
+        ...{ responses, security },
       },
-      put: { operationId: 'put', parameters: [...uploadQuery, idempotencyKey], ...put },
+      put: put('put'),
     },
     '/upload/known': {
       post: {
         operationId: 'known',
         summary: 'Find files that this client has stored at the destination before',
         parameters: uploadQuery,
-        requestBody: {
-          content: json({
-            type: 'object',
-            required: ['files'],
-            properties: {
-              files: {
-                type: 'array',
-                maxItems: 1000,
-                items: {
-                  type: 'object',
-                  required: ['name'],
-                  properties: {
-                    name: { type: 'string' },
-                    sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
-                    size: { type: 'integer', minimum: 0 },
-                  },
-                },
-              },
-            },
-          }),
-        },
+        requestBody: { content: json(ref('Asked')) },
         responses: {
-          ...ok(
-            'For each file, in order, its link, or that it must be sent.',
-            json({
-              type: 'object',
-              required: ['success', 'files'],
-              properties: {
-                success: { const: true },
-                files: {
-                  type: 'array',
-                  items: {
-                    type: 'object',
-                    properties: { url: { type: 'string' }, send: { const: true } },
-                  },
-                },
-              },
-            }),
-          ),
+          ...ok('For each file, in order, its link, or that it must be sent.', json(ref('Known'))),
           ...failures,
         },
         security,
       },
-      // A file of this name.
-      put: { operationId: 'putKnown', parameters: [...uploadQuery, idempotencyKey], ...put },
+      put: put('putKnown'), // a file of this name
     },
-    '/upload/{name}': {
-      put: {
-        operationId: 'putNamed',
-        parameters: [inPath('name', 'File name.'), ...uploadQuery, idempotencyKey],
-        ...put,
-      },
-    },
+    '/upload/{name}': { put: put('putNamed', inPath('name', 'File name.')) },
   }
-}
-
-const storedPaths = {
-  '/files/{configName}/{key}': {
-    get: {
-      summary: 'File of a "local" destination with "serve"',
-      parameters: [
-        inPath('configName', 'Name of the destination within its provider.'),
-        inPath('key', 'Object key. Its slashes are not encoded.'),
-      ],
-      responses: {
-        ...ok('The file.', { '*/*': {} }),
-        206: { description: 'The requested range of the file.', content: { '*/*': {} } },
-        304: { description: 'The file has not changed.' },
-        ...failures,
-      },
-    },
-  },
-  '/links/{type}/{configName}/{key}': {
-    get: {
-      summary: 'File in a private bucket, for destinations with "link": "redirect"',
-      parameters: [
-        inPath('type', 'Provider of the destination.'),
-        inPath('configName', 'Name of the destination within its provider.'),
-        inPath('key', 'Object key. Its slashes are not encoded.'),
-      ],
-      responses: {
-        302: { description: 'Redirect to a presigned URL of the file.' },
-        ...failures,
-      },
-      security,
-    },
-  },
-  '/history': {
-    get: {
-      operationId: 'history',
-      summary: 'Recent uploads of this client, if "page.history" is true',
-      parameters: [
-        inQuery('text', 'Part of the name or of the URL, case-insensitive.'),
-        inQuery('limit', 'Maximum number of entries, 1 to 100. Default: 20.'),
-      ],
-      responses: { ...ok('Newest first.', json(ref('History'))), ...failures },
-      security,
-    },
-  },
-}
-
-const otherPaths = {
-  '/upload-server.sxcu': {
-    get: {
-      summary: 'Custom uploader for ShareX',
-      parameters: parametersOf(Object.entries(OPTIONS).filter(([, { isForShareX }]) => isForShareX)),
-      responses: {
-        ...ok('The file. It never contains an upload key.', json({ type: 'object' })),
-        ...failures,
-      },
-    },
-  },
-  '/metrics': {
-    get: {
-      summary: 'Metrics for Prometheus, if enabled',
-      responses: { ...ok('Text exposition format.', { 'text/plain': {} }), ...failures },
-      security: [{ bearer: [] }, {}],
-    },
-  },
-  '/openapi.json': {
-    get: {
-      summary: 'This document',
-      responses: { ...ok('OpenAPI 3.1.', json({ type: 'object' })), ...failures },
-    },
-  },
 }
 
 function uploadAnswers(): Json {
@@ -283,14 +211,6 @@ function uploadAnswers(): Json {
   return answers
 }
 
-function heartbeat(method: string): Json {
-  return {
-    operationId: `${method}Heartbeat`,
-    summary: 'Health check',
-    responses: { ...ok('The server is up.', json(ref('Alive'))), ...failures },
-  }
-}
-
 function ok(description: string, content: Json): Json {
   return { 200: { description, content } }
 }
@@ -301,6 +221,10 @@ function json(schema: Json): Json {
 
 function ref(name: string): Json {
   return { $ref: `#/components/schemas/${name}` }
+}
+
+function parametersOf(options: readonly (readonly [string, RequestOption])[]) {
+  return options.map(([name, { description }]) => inQuery(name, description))
 }
 
 function inQuery(name: string, description: string) {
