@@ -124,97 +124,58 @@ const codeOf = (error: unknown): ErrorCode => (error instanceof UploadError ? er
 
 function createFigures(registry: Registry) {
   const registers = [registry]
-  new Gauge({
-    name: 'upload_server_build_info',
-    help: 'Version of the server. Always 1.',
-    labelNames: ['version'],
-    registers,
-  }).set({ version: readVersion() }, 1)
+  const named = (name: string, help: string, labelNames: string[] = []) => ({
+    name: `upload_server_${name}`,
+    ...{ help, labelNames, registers },
+  })
+  const counter = (...is: Parameters<typeof named>) => new Counter(named(...is))
+  const gauge = (...is: Parameters<typeof named>) => new Gauge(named(...is))
+  gauge('build_info', 'Version of the server. Always 1.', ['version']).set({ version: readVersion() }, 1)
   return {
-    answers: new Counter({
-      name: 'upload_server_http_responses_total',
-      help: 'HTTP responses, by method and status.',
-      labelNames: ['method', 'status'],
-      registers,
-    }),
-    files: new Counter({
-      name: 'upload_server_files_stored_total',
-      help: 'Files stored, by the destination that has them.',
-      labelNames: ['destination'],
-      registers,
-    }),
-    bytes: new Counter({
-      name: 'upload_server_stored_bytes_total',
-      help: 'Bytes of the stored files.',
-      labelNames: ['destination'],
-      registers,
-    }),
-    failures: new Counter({
-      name: 'upload_server_file_failures_total',
-      help: 'Files that were not stored, by destination and error code.',
-      labelNames: ['destination', 'code'],
-      registers,
-    }),
-    quotaRefusals: new Counter({
-      name: 'upload_server_quota_refusals_total',
-      help: 'Files that exceeded a quota, and requests that were rejected without being read, by upload key, token or "proxy".',
-      labelNames: ['client'],
-      registers,
-    }),
-    pending: new Counter({
-      name: 'upload_server_finalization_failures_total',
-      help: 'Uploads whose post-upload steps failed at the first attempt.',
-      labelNames: ['destination'],
-      registers,
-    }),
+    answers: counter('http_responses_total', 'HTTP responses, by method and status.', ['method', 'status']),
+    files: counter('files_stored_total', 'Files stored, by the destination that has them.', ['destination']),
+    bytes: counter('stored_bytes_total', 'Bytes of the stored files.', ['destination']),
+    failures: counter('file_failures_total', 'Files that were not stored, by destination and error code.', [
+      'destination',
+      'code',
+    ]),
+    quotaRefusals: counter(
+      'quota_refusals_total',
+      'Files that exceeded a quota, and requests that were rejected without being read, by upload key, token or "proxy".',
+      ['client'],
+    ),
+    pending: counter(
+      'finalization_failures_total',
+      'Uploads whose post-upload steps failed at the first attempt.',
+      ['destination'],
+    ),
     durations: new Histogram({
-      name: 'upload_server_upload_duration_seconds',
-      help: 'Time from the end of the request body to the response, including queueing.',
-      labelNames: ['destination'],
+      ...named(
+        'upload_duration_seconds',
+        'Time from the end of the request body to the response, including queueing.',
+        ['destination'],
+      ),
       buckets: DURATIONS_S,
-      registers,
     }),
-    running: new Gauge({
-      name: 'upload_server_uploads_running',
-      help: 'Requests being uploaded to a destination.',
-      registers,
-    }),
-    waiting: new Gauge({
-      name: 'upload_server_uploads_waiting',
-      help: 'Requests queued for a destination.',
-      registers,
-    }),
-    removed: new Counter({
-      name: 'upload_server_files_removed_total',
-      help: 'Expired files that were deleted, by destination.',
-      labelNames: ['destination'],
-      registers,
-    }),
-    removalFailures: new Counter({
-      name: 'upload_server_removal_failures_total',
-      help: 'Failed attempts to delete expired files, by destination.',
-      labelNames: ['destination'],
-      registers,
-    }),
-    due: new Gauge({
-      name: 'upload_server_files_due',
-      help: 'Expired files that still existed at the last sweep, up to 10,000.',
-      registers,
-    }),
-    storeUp: new Gauge({
-      name: 'upload_server_database_up',
-      help: '1, or 0 while uploads fail because the database cannot be written.',
-      registers,
-    }),
-    reloadWorked: new Gauge({
-      name: 'upload_server_config_last_reload_successful',
-      help: '1, or 0 if the last reload of the configuration was rejected.',
-      registers,
-    }),
-    reloadedAt: new Gauge({
-      name: 'upload_server_config_last_reload_success_timestamp_seconds',
-      help: 'Time at which the configuration in use was loaded, in seconds since the epoch.',
-      registers,
-    }),
+    running: gauge('uploads_running', 'Requests being uploaded to a destination.'),
+    waiting: gauge('uploads_waiting', 'Requests queued for a destination.'),
+    removed: counter('files_removed_total', 'Expired files that were deleted, by destination.', [
+      'destination',
+    ]),
+    removalFailures: counter(
+      'removal_failures_total',
+      'Failed attempts to delete expired files, by destination.',
+      ['destination'],
+    ),
+    due: gauge('files_due', 'Expired files that still existed at the last sweep, up to 10,000.'),
+    storeUp: gauge('database_up', '1, or 0 while uploads fail because the database cannot be written.'),
+    reloadWorked: gauge(
+      'config_last_reload_successful',
+      '1, or 0 if the last reload of the configuration was rejected.',
+    ),
+    reloadedAt: gauge(
+      'config_last_reload_success_timestamp_seconds',
+      'Time at which the configuration in use was loaded, in seconds since the epoch.',
+    ),
   }
 }
