@@ -51,7 +51,7 @@ const failures = { default: { description: 'Failure.', content: json(ref('Failur
 const configName = inPath('configName', 'Name of the destination within its provider.')
 const key = inPath('key', 'Object key. Its slashes are not encoded.')
 
-/** An operation without a body that a failure answers like all others. */
+/** An operation without a body. Its failures are the same as everywhere. */
 const reads = (summary: string, responses: Json, more: Json = {}) => ({
   ...{ summary, ...more },
   responses: { ...responses, ...failures },

@@ -7,12 +7,11 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { Socket } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { memoryForRequests } from '../payload/container-memory.ts'
-import { closeListener } from './close-listener.ts'
 import { type Connection, parseOneByOne } from './one-by-one.ts'
 import { answerUnreadable, isCut, LINGER_MS, type NoteUnreadable, type Unreadable } from './unreadable.ts'
 
@@ -120,7 +119,7 @@ export function createHttpServer(
       const closed = once(server, 'close')
       const end = performance.now() + graceMs
       // Responses don't close their connections before, or reverse proxies would open new ones.
-      await closeListener(server, graceMs)
+      await closeListener(server)
       isStopping = true
       for (const { current } of connections.values()) if (current) current.res.shouldKeepAlive = false
       const finished = await drain(connections, end, quietMs)
@@ -168,6 +167,29 @@ function mostOpenFiles(): number {
   } catch {
     return Infinity
   }
+}
+
+/** Maximum number of turns of the event loop in which queued connections are accepted. */
+const MOST_TURNS = 1000
+
+/**
+ * Stops listening when a turn of the event loop has brought no connection. The system resets those that it has queued, to which a
+ * reverse proxy may have sent a request that it can't send again. Node accepts one in each turn.
+ *
+ * Open connections stay open. The `close` of HTTP servers would also close idle ones, on which a client may be sending.
+ */
+export async function closeListener(server: NetServer): Promise<void> {
+  let quiet = 0
+  const noteConnection = () => {
+    quiet = 0
+  }
+  server.on('connection', noteConnection)
+  for (let turns = 0; quiet < 2 && turns < MOST_TURNS; turns++) {
+    quiet++
+    await nextTurn()
+  }
+  server.off('connection', noteConnection)
+  NetServer.prototype.close.call(server)
 }
 
 /** Why a request fails that the end of the shutdown aborts. */

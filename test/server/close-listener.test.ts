@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { closeListener } from '../../src/server/close-listener.ts'
+import { closeListener } from '../../src/server/http-server.ts'
 
 /** A server that sends a word to each client. */
 async function listen(host: string): Promise<{ server: Server; port: number }> {
