@@ -3,27 +3,21 @@ import { keysOf } from '../../members.ts'
 import { Problem } from '../../problem.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
-/** Values of the placeholders: the properties of an object. */
-export interface ObjectFacts {
-  readonly key: string
-  readonly size: string
-  readonly contentType: string
-  readonly sha256: string
-  /** Path of a file with the bytes. */
-  readonly file: string
-}
-
-const PLACEHOLDER = /\{(\w{1,40})\}/g
-/** The same values as environment variables, for scripts. */
-const VARIABLES: Readonly<Record<keyof ObjectFacts, string>> = {
+/** Placeholders, and the environment variables with the same values, for scripts. */
+const VARIABLES = {
   key: 'UPLOAD_OBJECT_KEY',
   size: 'UPLOAD_SIZE',
   contentType: 'UPLOAD_CONTENT_TYPE',
   sha256: 'UPLOAD_SHA256',
+  /** Path of a file with the bytes. */
   file: 'UPLOAD_FILE',
 }
 const NAMES = keysOf(VARIABLES)
 
+/** The properties of an object by placeholder. */
+export type ObjectFacts = Readonly<Record<(typeof NAMES)[number], string>>
+
+const PLACEHOLDER = /\{(\w{1,40})\}/g
 /** A name that a client chose. The path of a file ends with the file name of the object key. */
 const CHOSEN_NAME = /\{(?:key|file)\}/
 /** Matches an argument that may be code in some language, which a file name in it could change. */
@@ -64,12 +58,14 @@ export function findCommandFault(commands: Commands, url: string | undefined): s
     if (fault) return `"${option}" ${fault}`
   }
   if (url === undefined) return undefined
-  const unknown = unknownIn(url, NAMES)
-  if (unknown !== undefined || url.includes('{file}'))
-    return `"url" does not support the placeholder "{${unknown ?? 'file'}}".`
-  const origin = /^https?:\/\/[^/?#]+/i.exec(url)?.[0] ?? ''
-  const isClear = !origin.includes('{') && URL.canParse(origin)
-  return isClear ? undefined : '"url" must be an http or https URL without a placeholder in its host.'
+  const [unknown] = unknownIn(
+    [url],
+    NAMES.filter(name => name !== 'file'),
+  )
+  if (unknown !== undefined) return `"url" does not support the placeholder "{${unknown}}".`
+  const [origin = ''] = /^https?:\/\/[^/?#]+/i.exec(url) ?? []
+  if (!origin.includes('{') && URL.canParse(origin)) return undefined
+  return '"url" must be an http or https URL without a placeholder in its host.'
 }
 
 function faultOf(words: readonly string[], names: readonly string[]): string | undefined {
@@ -77,7 +73,7 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
   if (/[\\/]/.test(program) && !/^(?:\/|[A-Za-z]:[\\/])/.test(program))
     return `must start with the name or the absolute path of a program, not "${program}".`
   if (program.includes('{')) return 'must start with a program.'
-  const unknown = args.map(word => unknownIn(word, names)).find(name => name !== undefined)
+  const [unknown] = unknownIn(args, names)
   if (unknown !== undefined)
     return `has the unknown placeholder "{${unknown}}". Available: {${names.join('}, {')}}.`
   for (const [index, word] of words.entries()) {
@@ -92,6 +88,11 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
     return `would let a file name chosen by a client be run as code, in "${word}". ${advice}`
   }
   return undefined
+}
+
+function unknownIn(texts: readonly string[], names: readonly string[]): string[] {
+  const used = texts.flatMap(text => [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name))
+  return used.filter(name => !names.includes(name))
 }
 
 /** Recognizes a name without a folder, or an absolute path. */
@@ -112,10 +113,6 @@ function isCode(word: string, before: readonly string[]): boolean {
     // `test -e` checks whether a file exists.
     (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test')
   )
-}
-
-function unknownIn(text: string, names: readonly string[]): string | undefined {
-  return [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name).find(name => !names.includes(name))
 }
 
 /**
@@ -145,14 +142,11 @@ export function fillUrl(url: string, { key, ...facts }: ObjectFacts): string {
 }
 
 /** Replaces placeholders in one pass, so that placeholders in a value are not replaced. */
-function fill(text: string, facts: Partial<ObjectFacts>): string {
+function fill(text: string, facts: Readonly<Record<string, string>>): string {
   return text.replace(PLACEHOLDER, (whole, name: string) =>
-    isFact(name, facts) ? (facts[name] ?? '') : whole,
+    Object.hasOwn(facts, name) ? (facts[name] ?? '') : whole,
   )
 }
-
-const isFact = (name: string, facts: Partial<ObjectFacts>): name is keyof ObjectFacts =>
-  Object.hasOwn(facts, name)
 
 /** Returns the values that are not empty as environment variables. */
 export function variablesOf(facts: Partial<ObjectFacts>): Record<string, string> {
