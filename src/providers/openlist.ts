@@ -38,7 +38,7 @@ type Options = z.output<typeof config>
 const envelope = z.object({ code: z.number(), message: z.string(), data: z.unknown() })
 type Reply = z.output<typeof envelope>
 const loggedIn = z.object({ token: text() })
-const user = z.object({ username: z.string(), base_path: z.string(), disabled: z.boolean() })
+const user = z.object({ base_path: z.string() })
 const file = z.object({ size: z.number(), is_dir: z.boolean(), sign: z.string() })
 
 /** OpenList and AList, whose HTTP API is the same (github.com/OpenListTeam/OpenList, server/handles). */
@@ -137,12 +137,7 @@ function open(options: Options, context: Context): Target {
 
   async function findBase(signal: AbortSignal): Promise<string> {
     const reply = await ask({ method: 'GET', path: '/api/me' }, signal)
-    const { username, disabled, base_path } = expectDone(reply, 'identify the user', user)
-    if (disabled)
-      throw new Problem(`the user "${excerpt(username)}" is disabled at ${host}`, {
-        advice: 'Enable it, or use another user.',
-      })
-    return cleanRelative(base_path)
+    return cleanRelative(expectDone(reply, 'identify the user', user).base_path)
   }
 
   async function find(key: string, signal: AbortSignal): Promise<z.output<typeof file> | undefined> {

@@ -96,11 +96,6 @@ describe('openDestinations', () => {
   it.each([
     ['nothing', undefined, 'its "open" must return an object with the function "put"'],
     ['no put', { exists: async () => true }, 'its "open" must return an object with the function "put"'],
-    [
-      'a member of another kind',
-      { ...target, check: true },
-      '"check" of the object that its "open" returned is not a function',
-    ],
   ])('names a provider whose open returns %s', async (_, made, reason) => {
     const wrong = { ...spec('one', made as unknown as Target), plugin: './mine.mjs' }
     await expect(openDestinations([wrong], '{filename}', () => {})).rejects.toThrow(

@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { extname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { readCopies } from '../../body.ts'
 import { messageOf, systemCode } from '../../errors.ts'
 import {
@@ -23,8 +23,6 @@ const TEMPORARY_FAILURE = 75
 /** Variables that programs inherit. The rest of the server's environment may contain secrets of other destinations. */
 const PASSED_ON =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TE?MP|XDG_\w+|SSH_AUTH_SOCK|(?:HTTPS?|ALL|NO)_PROXY|SYSTEMROOT|PATHEXT|COMSPEC|(?:LOCAL)?APPDATA|USERPROFILE)$/i
-/** Maximum length of a file name, in bytes. File systems accept 255. */
-const MAX_NAME_BYTES = 200
 
 const words = () => z.array(text()).min(1)
 
@@ -135,7 +133,8 @@ function open(options: z.output<typeof config>, context: Context): Target {
         return { url: await store(object, undefined, signal) }
       const folder = await mkdtemp(join(tmpdir(), 'upload-server-command-'))
       try {
-        const file = join(folder, fileName(object.key))
+        // Programs detect the type of a file by its name.
+        const file = join(folder, basename(object.key))
         await writeFile(file, object.read(signal), { mode: 0o600, signal })
         return { url: await store(object, file, signal) }
       } finally {
@@ -156,12 +155,4 @@ function open(options: z.output<typeof config>, context: Context): Target {
       },
     }),
   }
-}
-
-/** Returns the file name of the object key, because programs detect the type of a file by its name. */
-function fileName(key: string): string {
-  const name = key.slice(key.lastIndexOf('/') + 1)
-  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name
-  const extension = extname(name)
-  return `file${Buffer.byteLength(extension) < 20 ? extension : ''}`
 }

@@ -11,18 +11,6 @@ const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 10
 
 /** The operations on one object, and how messages name them. */
 const OPERATIONS = { put: 'store', exists: 'look for', remove: 'remove', sign: 'sign a link to' } as const
-const METHODS = ['put', 'exists', 'remove', 'sign', 'check', 'close'] as const
-
-/** Plugins may be written in JavaScript, so their types are checked at run time. */
-function assertTarget(target: Target): void {
-  if (typeof target?.put !== 'function')
-    throw new Error('its "open" must return an object with the function "put"')
-  const wrong = METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
-  if (wrong !== undefined)
-    throw new Error(`"${wrong}" of the object that its "open" returned is not a function`)
-  if (target.location !== undefined && (typeof target.location !== 'string' || target.location === ''))
-    throw new Error('"location" of the object that its "open" returned must be a non-empty string')
-}
 
 /** An object or its key, then other parameters, and a signal as the last one. */
 type Operation = (...given: readonly unknown[]) => Promise<unknown>
@@ -40,7 +28,9 @@ export function toCheckedTarget(
   disconnect: () => void,
   mask?: Mask,
 ): OpenTarget {
-  assertTarget(target)
+  // Plugins may be written in JavaScript.
+  if (typeof target?.put !== 'function')
+    throw new Error('its "open" must return an object with the function "put"')
   const { location = `${id}/`, traits, check, close } = target
 
   /** Explains failures, except after an abort: the caller that aborted knows the reason. */
