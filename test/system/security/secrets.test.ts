@@ -327,8 +327,7 @@ function hostsAt(url: string): Record<string, Record<string, Record<string, unkn
   return Object.fromEntries(
     hosts.map(provider => {
       const [example = {}] = Object.values(examplesOf(provider.type))
-      const secrets = secretOptions(provider).filter(option => option in example)
-      const marked = Object.fromEntries(secrets.map(option => [option, plain('host')]))
+      const marked = Object.fromEntries(secretOptions(provider).map(option => [option, plain('host')]))
       return [provider.type, { example: { ...example, ...marked, url } }]
     }),
   )

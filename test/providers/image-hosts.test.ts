@@ -1,0 +1,210 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, it, onTestFinished } from 'vitest'
+import { catbox } from '../../src/providers/catbox.ts'
+import { chevereto } from '../../src/providers/chevereto.ts'
+import { imgbb } from '../../src/providers/imgbb.ts'
+import { imgur } from '../../src/providers/imgur.ts'
+import { lsky } from '../../src/providers/lsky.ts'
+import { piclist } from '../../src/providers/piclist.ts'
+import { loadProviders } from '../../src/providers/registry.ts'
+import { smms } from '../../src/providers/smms.ts'
+import { examplesOf } from '../helpers/documents.ts'
+import { fromPicGo } from '../helpers/from-picgo.ts'
+import { describePreset, openHost, type Preset } from '../helpers/http-exchange.ts'
+import { objectOf } from '../helpers/provider-contract.ts'
+
+const never = () => new AbortController().signal
+const HOSTS = (await loadProviders()).filter(
+  ({ about, type }) => about?.family === 'host' || type === 'piclist',
+)
+
+/** Responses that have a success of other hosts, or of a login page. None says what was stored. */
+const FORGED = [
+  [200, '<!DOCTYPE html><title>Log in</title>'],
+  [200, ''],
+  [200, '{"ok":true,"success":true,"status":true,"code":200,"message":"hello"}'],
+  [204, ''],
+  [302, ''],
+] as const
+
+it.each(HOSTS.map(host => [host.type, host] as const))(
+  '%s sends the file, and takes nothing for stored that another server answers',
+  async (type, provider) => {
+    const [example] = Object.values(examplesOf(type))
+    for (const [status, body] of FORGED) {
+      let sent = ''
+      const server = createServer(async (request, response) => {
+        sent = await text(request)
+        response.writeHead(status).end(body)
+      })
+      await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+      onTestFinished(() => void server.close())
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const target = await openHost(provider, { ...example, url })
+      onTestFinished(() => target.close?.())
+      const put = target.put(objectOf('a/picture.png', Buffer.from('the bytes')), never())
+      await expect(put).rejects.toMatchObject({ code: 'destination_failed' })
+      expect(sent).toContain('the bytes')
+    }
+  },
+)
+
+/** Hosts with the examples of their documentation. */
+const PRESETS: readonly Preset[] = [
+  {
+    name: 'catbox',
+    provider: catbox,
+    options: base => ({ userhash: '0123456789abcdef', url: `${base}/user/api.php` }),
+    wrong: { userhash: 'fedcba9876543210' },
+  },
+  {
+    name: 'chevereto',
+    provider: chevereto,
+    options: base => ({ apiKey: 'chv_0123456789', url: `${base}/`, album: 'dkB', expiration: 'P3D' }),
+    wrong: { apiKey: 'chv_9876543210' },
+    deleteUrl: '{{base}}/image/ZfGd/delete/e8b07479818b',
+  },
+  {
+    name: 'imgbb',
+    provider: imgbb,
+    options: base => ({
+      apiKey: '0123456789abcdef0123456789abcdef',
+      expiration: 600,
+      url: `${base}/1/upload`,
+    }),
+    wrong: { apiKey: 'fedcba9876543210fedcba9876543210' },
+    deleteUrl: '{{base}}/2ndCYJK/670a7e48ddcb85ac340c717a41047e5c',
+  },
+  {
+    name: 'imgur',
+    provider: imgur,
+    options: base => ({ clientId: '0123456789abcde', url: `${base}/3/image` }),
+    wrong: { clientId: 'edcba9876543210' },
+    deleteUrl: 'https://imgur.com/delete/gHiJkL2mNoPqRs3',
+  },
+  {
+    name: 'lsky-v2',
+    provider: lsky,
+    options: url => ({
+      ...{ url, token: '1|bYIULKv5CHKbPWQTE5Y' },
+      ...{ strategyId: 3, albumId: '7', permission: 'public' },
+    }),
+    wrong: { token: '2|aNobodyHasThisToken' },
+    deleteUrl: '{{base}}/user/images/delete/aBcDeF',
+  },
+  {
+    name: 'lsky-v1',
+    provider: lsky,
+    options: url => ({ url, version: 'v1', token: 'f0e1d2c3b4a59687' }),
+    wrong: { token: '7869a5b4c3d2e1f0' },
+  },
+  {
+    name: 'piclist',
+    provider: piclist,
+    options: url => ({ url, serverKey: 'the key of the other server' }),
+    wrong: { serverKey: 'another key' },
+  },
+  {
+    name: 'smms',
+    provider: smms,
+    options: base => ({
+      token: 'see-0123456789',
+      domain: 'img.example.com',
+      url: `${base}/api/v1/file/upload`,
+    }),
+    wrong: { token: 'see-9876543210' },
+    deleteUrl: '{{base}}/api/v1/file/delete/delete-hash',
+  },
+]
+for (const preset of PRESETS) describePreset(preset)
+
+it.each([
+  ['P3D', true],
+  ['P1DT12H', true],
+  ['P', false],
+  ['3 days', false],
+  ['P3DT', false],
+])('chevereto takes %s as a duration: %s', (expiration, isValid) => {
+  const options = { url: 'https://img.example.com', apiKey: 'abc', expiration }
+  expect(chevereto.config.safeParse(options).success).toBe(isValid)
+})
+
+it('imgur needs a client id or a token', () => {
+  expect(imgur.validate?.(imgur.config.parse({}))).toContain('Set "clientId" or "accessToken"')
+})
+
+const LSKY = { host: 'https://img.example.com/', version: 'V2' }
+const LSKY_V2 = { url: 'https://img.example.com/', version: 'v2' }
+const NO_CA = /^Certificates are verified/
+it.each<[string, (typeof HOSTS)[number], object, object, ...RegExp[]]>([
+  ['imgur of PicGo', imgur, { clientId: 'abc', proxy: '' }, { clientId: 'abc' }],
+  [
+    'imgur of PicList with an account',
+    imgur,
+    { clientId: 'abc', username: 'me', accessToken: 'Bearer t0k', album: 'Holidays', proxy: '' },
+    { accessToken: 't0k' },
+    /"album" was not imported/,
+  ],
+  [
+    'imgur with a token without a user name, which PicList does not use',
+    imgur,
+    { clientId: 'abc', username: '', accessToken: 't0k', proxy: '127.0.0.1:7890' },
+    { clientId: 'abc', proxy: 'http://127.0.0.1:7890' },
+  ],
+  [
+    'imgur with a proxy that is none',
+    imgur,
+    { clientId: 'abc', proxy: 'socks4://127.0.0.1:7890' },
+    { clientId: 'abc' },
+    /"proxy" was not imported/,
+  ],
+  [
+    'lsky of version 2, whose token loses its "Bearer"',
+    lsky,
+    {
+      ...{ ...LSKY, token: 'Bearer 1|abc', strategyId: '3', albumId: '' },
+      permission: { name: 'public', value: 1 },
+    },
+    { ...LSKY_V2, token: '1|abc', strategyId: '3', permission: 'public' },
+    NO_CA,
+  ],
+  ['private lsky', lsky, { ...LSKY, permission: 0 }, { ...LSKY_V2, permission: 'private' }, NO_CA],
+  ['public lsky', lsky, { ...LSKY, permission: 1 }, { ...LSKY_V2, permission: 'public' }, NO_CA],
+  ['lsky by default', lsky, { ...LSKY, permission: 'private(default)' }, LSKY_V2, NO_CA],
+  [
+    'piclist with a key, which goes into the address there',
+    piclist,
+    { host: '10.0.0.5', port: 36677, picbed: 'smms', configName: 'Default', serverKey: 'abc' },
+    {
+      ...{ url: 'http://10.0.0.5:36677', picbed: 'smms', configName: 'Default' },
+      ...{ serverKey: 'abc', keyInQuery: true },
+    },
+    /"keyInQuery"/,
+  ],
+  [
+    'piclist without anything',
+    piclist,
+    { host: '', port: '', picbed: '', configName: '', serverKey: '' },
+    { url: 'http://127.0.0.1:36677' },
+  ],
+  [
+    'smms without a backup domain, which is S.EE now',
+    smms,
+    { token: 'abc', backupDomain: '' },
+    { token: 'abc' },
+    /SM\.MS is now S\.EE/,
+  ],
+  [
+    'smms with a backup domain, in the old form',
+    smms,
+    { token: 'abc', backupDomain: 'smms.example' },
+    { token: 'abc', url: 'https://smms.example/api/v2/upload' },
+  ],
+])('options of PicGo and PicList: %s', (_, provider, old, options, ...notes) => {
+  expect(fromPicGo(provider, { ...old })).toEqual({
+    options: { ...options, keyTemplate: '{filename}{extname}' },
+    notes: notes.map(note => expect.stringMatching(note)),
+  })
+})
