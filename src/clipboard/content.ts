@@ -76,10 +76,6 @@ function pathOfUrl(url: string, style: PathStyle): string | undefined {
 export const imageTooLarge = (maxBytes: number) =>
   new UploadError('too_large', `The image in the clipboard is larger than ${describeLimit(maxBytes)}.`)
 
-/** Limits of the output of tools: an image, and text. */
-export const imageLimit = (maxBytes: number) => ({ bytes: maxBytes, tooLong: () => imageTooLarge(maxBytes) })
-export const textLimit = { bytes: TEXT_BYTES, tooLong: otherText }
-
 export function emptyClipboard(): UploadError {
   return new UploadError(
     'source_failed',

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { messageOf, systemCode } from '../errors.ts'
 import { describeAbsence, runProgram, systemFolder, tailOf } from '../flow/run-program.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
@@ -106,25 +107,19 @@ async function run(
   { words, input = '', env = {} }: DesktopProgram,
   desktop: Desktop,
 ): Promise<string | undefined> {
-  const [name] = words
   const late = () => new Error(`it did not end within ${LIMIT_MS / 1000} s`)
   const limit = beginTimeLimit(LIMIT_MS, new AbortController().signal, late)
   try {
     const { problem, stderr } = await runProgram(words, {
       env: { ...desktop.env, ...env },
       cwd: systemFolder() ?? process.cwd(),
-      input: typeof input === 'string' ? input : once(input),
+      input: typeof input === 'string' ? input : Readable.from([input]),
       signal: limit.signal,
     })
-    return problem && `"${name}" failed: ${problem}${tailOf(stderr, text => text)}`
+    return problem && `"${words[0]}" failed: ${problem}${tailOf(stderr, text => text)}`
   } catch (error) {
-    const absence = describeAbsence(words, systemCode(error))
-    return `"${name}" ${absence ?? `failed: ${messageOf(error)}`}`
+    return `"${words[0]}" ${describeAbsence(words, systemCode(error)) ?? `failed: ${messageOf(error)}`}`
   } finally {
     limit.end()
   }
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
 }

@@ -1,10 +1,7 @@
 import { release } from 'node:os'
 import { UploadError } from '../errors.ts'
 import type { ClipboardContent } from './content.ts'
-import { readWayland, readX11 } from './linux.ts'
-import { readMacos } from './macos.ts'
-import type { ClipboardReading } from './tool.ts'
-import { readWindows, readWsl } from './windows.ts'
+import { type ClipboardReader, readMacos, readWayland, readWindows, readWsl, readX11 } from './readers.ts'
 
 export type { ClipboardContent } from './content.ts'
 
@@ -19,8 +16,6 @@ export interface ClipboardOptions {
   maxBytes: number
   signal?: AbortSignal
 }
-
-type ClipboardReader = (reading: ClipboardReading) => Promise<ClipboardContent>
 
 /**
  * Reads the clipboard with the tools that are installed: an image, otherwise a copied file (the first of several),

@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process'
-import { systemCode, UploadError } from '../errors.ts'
-import { inOwnGroup, killGroup, systemFolder } from '../flow/run-program.ts'
-import { emptyClipboard } from './content.ts'
+import { type ExecFileException, execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { UploadError } from '../errors.ts'
+import { describeAbsence, systemFolder } from '../flow/run-program.ts'
+import { emptyClipboard, imageTooLarge, otherText, TEXT_BYTES } from './content.ts'
 
-/** Characters of a tool's error output that are kept. */
-const STDERR_CHARACTERS = 300
+/** Characters of a tool's error output that are shown. */
+const SHOWN_CHARACTERS = 300
 
 /** A program that reads the clipboard. */
 export interface Tool {
@@ -33,8 +34,16 @@ export interface OutputLimit {
   tooLong(begin: Buffer): UploadError
 }
 
+export const imageLimit = (maxBytes: number): OutputLimit => ({
+  bytes: maxBytes,
+  tooLong: () => imageTooLarge(maxBytes),
+})
+export const TEXT_LIMIT: OutputLimit = { bytes: TEXT_BYTES, tooLong: otherText }
+
+const run = promisify(execFile)
+
 /**
- * Runs a tool without a shell. If it prints too much or takes too long, kills it and its process group.
+ * Runs a tool without a shell. It is killed if it prints too much or takes too long.
  *
  * @returns its standard output
  * @throws UploadError `source_failed` if the tool is missing, fails, or does not end before the deadline; that of the limit
@@ -46,71 +55,42 @@ export async function runTool(
   { env, signal, deadline }: ClipboardReading,
 ): Promise<Buffer> {
   signal?.throwIfAborted()
-  const child = spawn(tool.program, args, {
-    env,
-    cwd: systemFolder(),
-    stdio: ['ignore', 'pipe', 'pipe'],
-    ...inOwnGroup(),
-  })
-  const chunks: Buffer[] = []
-  let [size, stderr] = [0, '']
-  let onAbort = () => {}
-  let timer: NodeJS.Timeout | undefined
+  const timeout = Math.max(1, Math.ceil(deadline - performance.now()))
+  const cwd = systemFolder()
+  const limits = { timeout, killSignal: 'SIGKILL', maxBuffer: bytes, ...(signal && { signal }) } as const
   try {
-    const exitCode = await new Promise<number | null>((resolve, reject) => {
-      timer = setTimeout(() => reject(hung(tool)), Math.max(0, deadline - performance.now()))
-      onAbort = () => reject(signal?.reason)
-      signal?.addEventListener('abort', onAbort)
-      child.on('error', error => reject(unstartable(tool, error)))
-      child.on('close', resolve)
-      child.stdout?.on('data', (chunk: Buffer) => {
-        chunks.push(chunk)
-        size += chunk.length
-        if (size > bytes) reject(tooLong(Buffer.concat(chunks)))
-      })
-      child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-        if (stderr.length < STDERR_CHARACTERS) stderr += text
-      })
-    })
-    if (exitCode === 0) return Buffer.concat(chunks)
-    throw tool.empty?.test(stderr) ? emptyClipboard() : failed(tool, exitCode, excerpt(stderr))
-  } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', onAbort)
-    // It has no output if there is no free file descriptor.
-    child.stdout?.destroy()
-    child.stderr?.destroy()
-    killGroup(child.pid)
+    const options = { env, ...(cwd !== undefined && { cwd }), windowsHide: true, ...limits }
+    return (await run(tool.program, args, { ...options, encoding: 'buffer' })).stdout
+  } catch (error) {
+    signal?.throwIfAborted()
+    // `promisify` adds the outputs, unless the program could not be started.
+    const failure = error as ExecFileException & { stdout?: Buffer; stderr?: Buffer }
+    if (String(failure.code) === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
+      throw tooLong(failure.stdout ?? Buffer.alloc(0))
+    throw explain(tool, failure, failure.stderr?.toString() ?? '')
   }
 }
 
-function failed({ program, check }: Tool, exitCode: number | null, stderr: string): UploadError {
-  const end = exitCode === null ? 'was killed' : `ended with status ${exitCode}`
-  const said = stderr === '' ? '' : ` (${stderr})`
-  return new UploadError(
-    'source_failed',
-    `Could not read the clipboard: "${program}" ${end}${said}: ${check}.`,
-  )
-}
-
-function hung({ program }: Tool): UploadError {
-  return new UploadError(
-    'source_failed',
-    `The clipboard did not respond in time, and "${program}" was stopped. Copy the image again.`,
-  )
-}
-
-function unstartable({ program, remedy }: Tool, cause: Error): UploadError {
-  const code = systemCode(cause)
-  const message =
-    code === 'ENOENT'
-      ? `Could not read the clipboard: "${program}" is not on the PATH; ${remedy}.`
-      : `Could not read the clipboard: "${program}" could not be started (${code ?? cause.name}).`
-  return new UploadError('source_failed', message, { cause })
-}
-
-/** URLs are removed, because a client takes the first one in a response for the link of the image. */
-function excerpt(text: string): string {
-  const line = text.replace(/\s+/g, ' ').replace(/https?:\/\/\S*/gi, '…')
-  return line.trim().slice(0, STDERR_CHARACTERS)
+function explain({ program, remedy, check, empty }: Tool, failure: ExecFileException, stderr: string) {
+  const { code, killed, signal } = failure
+  if (killed)
+    return new UploadError(
+      'source_failed',
+      `The clipboard did not respond in time, and "${program}" was stopped. Copy the image again.`,
+    )
+  if (empty?.test(stderr)) return emptyClipboard()
+  // URLs are removed, because a client takes the first one in a response for the link of the image.
+  const said = stderr
+    .replace(/\s+/g, ' ')
+    .replace(/https?:\/\/\S*/gi, '…')
+    .trim()
+  const end = typeof code === 'number' ? `ended with status ${code}` : `was killed (${signal})`
+  const shown = said === '' ? '' : ` (${said.slice(0, SHOWN_CHARACTERS)})`
+  const problem =
+    typeof code === 'string'
+      ? `${describeAbsence([program], code) ?? `could not be started (${code})`}; ${remedy}`
+      : `${end}${shown}: ${check}`
+  return new UploadError('source_failed', `Could not read the clipboard: "${program}" ${problem}.`, {
+    cause: failure,
+  })
 }
