@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
@@ -71,17 +72,11 @@ async function work(
   const [base, old] = splitExtension(name)
   const input = path ?? (await readAll(payload, signal))
   try {
-    const changed = await runInProcess(
-      { name, contentType, size, input, options },
-      async (answer, bytes) => {
-        if (answer.is !== 'changed') return undefined
-        const { extension } = answer
-        const newName = extension && old ? base + extension : name
-        return payloads.read(bytes, { name: newName, folders, spool, limit: fileSize })
-      },
-      signal,
-    )
-    return changed ?? payload
+    const result = await runInProcess({ name, contentType, size, input, options }, signal)
+    if (result.is !== 'changed') return payload
+    const { bytes, extension } = result
+    const newName = extension && old ? base + extension : name
+    return await payloads.read(Readable.from([bytes]), { name: newName, folders, spool, limit: fileSize })
   } catch (error) {
     if (error instanceof UploadError || signal.aborted) throw error
     if (options.unreadable === 'keep') return payload

@@ -1,14 +1,22 @@
 import { writeFile } from 'node:fs/promises'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import { findDifference } from './difference.ts'
-import { bytesOf, type CompareJob, LOADERS, type PictureAnswer, type PictureJob } from './job.ts'
-import { loadSharp } from './load.ts'
+import {
+  bytesOf,
+  type CompareJob,
+  LOADERS,
+  type PictureAnswer,
+  type PictureJob,
+  type PictureResult,
+} from './job.ts'
+import { allowLoaders, loadSharp, type SharpModule } from './load.ts'
 import { look, mustChange, needsWork, outputFormatOf } from './look.ts'
 import { watchMemory } from './memory.ts'
 import type { Format, SourceFormat } from './options.ts'
 import { render } from './render.ts'
 import { isSequence } from './strip/avif.ts'
-import { notStripped, strip } from './strip/index.ts'
+import { exifOf } from './strip/exif.ts'
+import { assertOnePage, notStripped, strip } from './strip/index.ts'
 
 // The process that changes and compares images, started by processes.ts. It does one job at a time, and is killed after a timeout.
 
@@ -28,9 +36,8 @@ writeFile('/proc/self/oom_score_adj', '1000').catch(() => {})
 
 process.on('message', async (job: PictureJob | CompareJob) => {
   const done = watchMemory(() => giveUp('before' in job ? job.after : job))
-  const [answer, bytes] = await work(job).finally(done)
+  const answer = await work(job).finally(done)
   process.send?.(answer)
-  if (bytes) process.stdout.write(bytes)
   // V8 would keep the pixels of several images, because it counts only its own memory.
   gc?.({ type: 'minor' })
 })
@@ -41,49 +48,52 @@ function giveUp({ name }: PictureJob): void {
   process.send?.({ is: 'failed', code: 'too_large', message } satisfies PictureAnswer)
 }
 
-async function work(job: PictureJob | CompareJob): Promise<[PictureAnswer, Buffer?]> {
+async function work(job: PictureJob | CompareJob): Promise<PictureAnswer> {
   try {
-    if ('before' in job) {
-      const { image, ...difference } = await findDifference(await loadSharp(), job)
-      return [{ is: 'compared', size: image?.length ?? 0, difference }, image]
-    }
-    const { bytes, extension } = (await change(job)) ?? {}
-    return bytes ? [{ is: 'changed', size: bytes.length, extension }, bytes] : [{ is: 'same' }]
+    const sharp = await loadSharp()
+    return 'before' in job ? await findDifference(sharp, job) : await change(sharp, job)
   } catch (error) {
-    if (error instanceof UploadError) return [{ is: 'failed', code: error.code, message: error.message }]
+    if (error instanceof UploadError) return { is: 'failed', code: error.code, message: error.message }
     // Reading beyond the end of a buffer.
-    if (error instanceof RangeError) return [{ is: 'unreadable', reason: 'it is damaged or incomplete' }]
-    const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
-    return [{ is: 'unreadable', reason }]
+    if (error instanceof RangeError) return { is: 'unreadable', reason: 'it is damaged or incomplete' }
+    return { is: 'unreadable', reason: messageOf(error).split('\n')[0] ?? '' }
   }
 }
 
-/** @returns undefined if the image stays unchanged */
-async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: string } | undefined> {
+async function change(sharp: SharpModule, job: PictureJob): Promise<PictureResult> {
   const { name, contentType, options } = job
-  if (contentType === 'image/apng') return stripped(job, 'png')
-  const isHeif = LOADERS[contentType] === 'VipsForeignLoadHeif'
-  if (isHeif && isSequence(await bytesOf(job))) {
+  const original = await bytesOf(job)
+  if (contentType === 'image/apng') return changed(original, await clean(sharp, original, 'png', name))
+  if (LOADERS[contentType] === 'VipsForeignLoadHeif' && isSequence(original)) {
     if (options.stripMetadata) throw notStripped(name, 'it is an animated AVIF')
-    return undefined
+    return { is: 'same' }
   }
-  const sharp = await loadSharp()
   const picture = await look(sharp, job)
   const { source } = picture
   const target = outputFormatOf(picture, options)
-  const original =
-    options.stripMetadata && !mustChange(picture, options) ? await stripped(job, source) : undefined
-  if (!needsWork(picture, target, options)) return original
+  const mustRender = mustChange(picture, options)
+  if (options.stripMetadata && target === 'tiff') assertOnePage(original, name)
+  const kept = options.stripMetadata && !mustRender ? await clean(sharp, original, source, name) : original
+  if (!needsWork(picture, target, options)) return changed(original, kept)
   const rendered = await render(sharp, picture, target, options)
-  const size = original?.bytes.length ?? job.size
-  if (!mustChange(picture, options) && !options.larger && rendered.length >= size) return original
-  const bytes = options.stripMetadata ? strip(rendered, target, name) : rendered
-  return target === source ? { bytes } : { bytes, extension: EXTENSIONS[target] }
+  if (!mustRender && !options.larger && rendered.length >= kept.length) return changed(original, kept)
+  const bytes = options.stripMetadata ? await clean(sharp, rendered, target, name) : rendered
+  return { is: 'changed', bytes, extension: target === source ? undefined : EXTENSIONS[target] }
 }
 
-/** @returns undefined if there is nothing to remove */
-async function stripped(job: PictureJob, format: SourceFormat): Promise<{ bytes: Buffer } | undefined> {
-  const original = await bytesOf(job)
-  const bytes = strip(original, format, job.name)
-  return bytes.equals(original) ? undefined : { bytes }
+function changed(original: Buffer, bytes: Buffer): PictureResult {
+  return bytes.equals(original) ? { is: 'same' } : { is: 'changed', bytes }
+}
+
+/** Removes the metadata. Then libvips, which shares no code with ours, must find none. */
+async function clean(sharp: SharpModule, file: Buffer, format: SourceFormat, name: string): Promise<Buffer> {
+  const bytes = strip(file, format, name)
+  allowLoaders(sharp, [LOADERS[`image/${format}`] ?? ''])
+  const found = await sharp(bytes, { limitInputPixels: false }).metadata()
+  const { exif, xmp, iptc, comments, tifftagPhotoshop, orientation = 1 } = found
+  const allowed = exifOf(orientation)
+  const isOrientation = exif === undefined || exif.subarray(-allowed.length).equals(allowed)
+  if (!isOrientation || xmp || iptc || comments || tifftagPhotoshop)
+    throw notStripped(name, 'some of it would remain')
+  return bytes
 }

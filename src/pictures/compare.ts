@@ -1,12 +1,11 @@
-import { buffer } from 'node:stream/consumers'
 import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
-import type { Area } from '../payload/dimensions.ts'
+import { type Area, readDimensions } from '../payload/dimensions.ts'
 import { sniffType } from '../payload/sniff.ts'
-import { type CompareJob, LOADERS, type PictureJob, type PixelDifference } from './job.ts'
+import { type CompareJob, LOADERS, type PictureJob, type PictureResult, type PixelDifference } from './job.ts'
 import { type PictureOptions, pictureSchema } from './options.ts'
-import { type Receive, runInProcess } from './processes.ts'
+import { runInProcess } from './processes.ts'
 
 /** Two processes at a time: 512 pairs of screenshots that changed all over take 270 MB so, on two cores half of the time of one. */
 const slots = createSlots(2, Number.POSITIVE_INFINITY)
@@ -38,33 +37,44 @@ export async function comparePictures(
   const options = pictureSchema.parse({})
   const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom, masks }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
-  return runForClient(
-    job,
-    options,
-    async (answer, bytes) => {
-      if (answer.is !== 'compared') return undefined
-      return { ...answer.difference, ...(answer.size > 0 && { image: await buffer(bytes) }) }
-    },
-    signal,
-  )
+  const result = await runForClient(job, options, signal)
+  return result?.is === 'compared'
+    ? { ...result.difference, ...(result.image && { image: result.image }) }
+    : undefined
 }
 
 /**
- * Runs a job of a command. The others wait while two are running.
+ * Makes a smaller copy of an image, as WebP.
  *
- * @returns undefined if the images can't be decoded, have too many pixels, or take too long
+ * @param most width and height, pixels
+ * @returns undefined if the image is small enough, or can't be decoded
  * @throws UploadError `destination_failed` if sharp is not installed; the reason of the signal
  */
-export function runForClient<T>(
+export async function makeSmall(
+  input: Uint8Array,
+  most: number,
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const resize = { width: most, height: most }
+  const options = pictureSchema.parse({ resize, format: 'webp', quality: 85, stripMetadata: true })
+  const job = toJob(input, options)
+  const size = readDimensions(Buffer.from(input.buffer, input.byteOffset, input.length))
+  const isSmall = Math.max(size?.width ?? Infinity, size?.height ?? Infinity) <= most
+  if (isSmall || !(job.contentType in LOADERS)) return undefined
+  const result = await runForClient(job, options, signal)
+  return result?.is === 'changed' ? result.bytes : undefined
+}
+
+/** Runs a job of a command. The others wait while two are running. */
+function runForClient(
   job: PictureJob | CompareJob,
   { timeout }: PictureOptions,
-  receive: Receive<T>,
   signal: AbortSignal,
-): Promise<T | undefined> {
+): Promise<PictureResult | undefined> {
   return slots.run(async () => {
     const limit = beginTimeLimit(timeout, signal, () => new Error('the time for it is over'))
     try {
-      return await runInProcess(job, receive, limit.signal)
+      return await runInProcess(job, limit.signal)
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof UploadError && error.code === 'destination_failed') throw error
@@ -75,6 +85,6 @@ export function runForClient<T>(
   }, signal)
 }
 
-export function toJob(input: Uint8Array, options: PictureOptions): PictureJob {
+function toJob(input: Uint8Array, options: PictureOptions): PictureJob {
   return { name: '', contentType: sniffType(input).contentType, size: input.length, input, options }
 }

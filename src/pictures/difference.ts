@@ -1,12 +1,12 @@
 import { UploadError } from '../errors.ts'
 import type { Area } from '../payload/dimensions.ts'
 import { readBoxes } from '../payload/heif.ts'
-import { bytesOf, type CompareJob, type PictureJob, type PixelDifference } from './job.ts'
+import { bytesOf, type CompareJob, type PictureJob, type PictureResult } from './job.ts'
 import { allowLoaders, type SharpModule } from './load.ts'
 import { type Looked, look } from './look.ts'
 import { allowPixels } from './memory.ts'
 
-/** Pixels with 4 bytes each: red, green, blue, alpha. */
+/** Pixels on white with 4 bytes each: red, green, blue, 255. */
 interface Pixels {
   readonly width: number
   readonly height: number
@@ -21,6 +21,9 @@ const LEAST_DISTANCE = 0.1 ** 2 * 35_215
 /** How much of the image is visible behind the changed pixels, 0 to 1. */
 const BACKGROUND = 0.15
 
+/** More neighbors of the same brightness belong to an area instead of an edge. */
+const MOST_EQUAL = 2
+
 /**
  * Compares two images by their decoded pixels, all frames included.
  *
@@ -30,48 +33,46 @@ const BACKGROUND = 0.15
 export async function findDifference(
   sharp: SharpModule,
   { before, after, drawnFrom, masks }: CompareJob,
-): Promise<PixelDifference & { readonly image?: Buffer }> {
-  const a = await decode(sharp, before)
-  const b = await decode(sharp, after)
+): Promise<PictureResult> {
+  const a = await decode(sharp, before, masks)
+  const b = await decode(sharp, after, masks)
   const width = Math.max(a.width, b.width)
   const height = Math.max(a.height, b.height)
   if (width * height > after.options.maxPixels)
     throw new UploadError('too_large', 'The sizes of the images are too different to compare their pixels.')
   allowPixels(width * height)
-  const sizes = { before: sizeOf(a), after: sizeOf(b) }
-  for (const one of [a, b]) for (const mask of masks) erase(one, mask)
-  if (a.width === b.width && Buffer.compare(a.bytes, b.bytes) === 0) return { share: 0, ...sizes }
-  const { isChanged, count } = findChanged(a, b, width, height)
-  const found = { share: count / (width * height), ...sizes }
-  if (count === 0 || found.share < drawnFrom) return found
+  const isChanged = new Uint8Array(width * height)
+  const count = markChanged(a, b, isChanged, width)
+  const sizeOf = (one: Pixels) => ({ width: one.width, height: one.height })
+  const difference = { share: count / isChanged.length, before: sizeOf(a), after: sizeOf(b) }
+  if (count === 0 || difference.share < drawnFrom) return { is: 'compared', difference }
   allowLoaders(sharp, [])
   const image = await sharp(draw(b, isChanged, width), { raw: { width, height, channels: 3 } })
     .png({ compressionLevel: 3 })
     .toBuffer()
-  return { ...found, image }
+  return { is: 'compared', difference, image }
 }
 
-/** Makes a part of an image transparent. */
-function erase({ words, width, height }: Pixels, mask: Area): void {
-  const [left, right] = [Math.min(mask.x, width), Math.min(mask.x + mask.width, width)]
-  for (let y = mask.y; y < Math.min(mask.y + mask.height, height); y++)
-    words.fill(0, y * width + left, y * width + right)
-}
-
-const sizeOf = ({ width, height }: Pixels) => ({ width, height })
-
-async function decode(sharp: SharpModule, job: PictureJob): Promise<Pixels> {
+/** @param masks parts that become white */
+async function decode(sharp: SharpModule, job: PictureJob, masks: readonly Area[]): Promise<Pixels> {
   const picture = await look(sharp, job)
   if (await hasMore(job, picture)) throw new Error('only one of its images could be compared')
-  const { data, info } = await picture
+  const { data: bytes, info } = await picture
     .open()
     .autoOrient()
     .toColourspace('srgb')
+    .flatten({ background: '#fff' })
     .ensureAlpha()
     .raw()
     .toBuffer({ resolveWithObject: true })
-  const words = new Uint32Array(data.buffer, data.byteOffset, info.width * info.height)
-  return { width: info.width, height: info.height, bytes: data, words }
+  const { width, height } = info
+  const words = new Uint32Array(bytes.buffer, bytes.byteOffset, width * height)
+  for (const mask of masks) {
+    const [left, right] = [Math.min(mask.x, width), Math.min(mask.x + mask.width, width)]
+    for (let y = mask.y; y < Math.min(mask.y + mask.height, height); y++)
+      words.fill(0xffffffff, y * width + left, y * width + right)
+  }
+  return { width, height, bytes, words }
 }
 
 /** Whether the file has images that are not decoded: pages, or frames of a format whose frames are not read. */
@@ -82,75 +83,46 @@ async function hasMore(job: PictureJob, { loader, meta, isAnimated }: Looked): P
   return readBoxes(file, 0, file.length).some(({ type }) => type === 'moov')
 }
 
-/** Finds the changed pixels in the area of both images. @returns 1 for each, row by row, and their number */
-function findChanged(
-  a: Pixels,
-  b: Pixels,
-  width: number,
-  height: number,
-): { isChanged: Uint8Array; count: number } {
-  const isChanged = new Uint8Array(width * height)
+/** Sets 1 for each changed pixel in the area of both images, row by row. @returns their number */
+function markChanged(a: Pixels, b: Pixels, isChanged: Uint8Array, width: number): number {
   const [bothWide, bothHigh] = [Math.min(a.width, b.width), Math.min(a.height, b.height)]
   // Pixels that only one of them has.
   let count = a.width * a.height + b.width * b.height - 2 * bothWide * bothHigh
   for (const one of [a, b])
     for (let y = 0; y < one.height; y++)
       isChanged.fill(1, y * width + (y < bothHigh ? bothWide : 0), y * width + one.width)
-  const [wordsOfA, wordsOfB] = [a.words, b.words]
-  for (let y = 0; y < bothHigh; y++) {
-    let [inA, inB] = [y * a.width, y * b.width]
+  for (let y = 0; y < bothHigh; y++)
     for (let x = 0; x < bothWide; x++)
-      if (wordsOfA[inA++] !== wordsOfB[inB++] && !looksEqual(a, b, x, y)) {
+      if (a.words[y * a.width + x] !== b.words[y * b.width + x] && !looksEqual(a, b, x, y)) {
         isChanged[y * width + x] = 1
         count++
       }
-  }
-  return { isChanged, count }
+  return count
 }
 
 /** The later image in pale grey, with the changed pixels in red. */
-function draw({ bytes, width: ownWidth, height: ownHeight }: Pixels, isChanged: Uint8Array, width: number) {
+function draw(image: Pixels, isChanged: Uint8Array, width: number): Uint8Array {
   const drawn = new Uint8Array(isChanged.length * 3).fill(255)
-  for (let y = 0, from = 0; y < ownHeight; y++)
-    for (let x = 0, to = y * width * 3; x < ownWidth; x++, from += 4, to += 3) {
-      const brightness = brightnessOfColor(bytes[from] ?? 0, bytes[from + 1] ?? 0, bytes[from + 2] ?? 0)
-      const grey = 255 + (brightness - 255) * ((bytes[from + 3] ?? 0) / 255) * BACKGROUND
-      drawn[to] = grey
-      drawn[to + 1] = grey
-      drawn[to + 2] = grey
+  for (let y = 0; y < image.height; y++)
+    for (let x = 0; x < image.width; x++) {
+      const at = (y * width + x) * 3
+      drawn.fill(255 + (brightnessOf(image, y * image.width + x) - 255) * BACKGROUND, at, at + 3)
     }
-  for (let at = 0; at < isChanged.length; at++)
-    if (isChanged[at] === 1) {
-      drawn[at * 3] = 255
-      drawn[at * 3 + 1] = 0
-      drawn[at * 3 + 2] = 0
-    }
+  for (let at = 0; at < isChanged.length; at++) if (isChanged[at] === 1) drawn.set([255, 0, 0], at * 3)
   return drawn
 }
 
 /** Whether a pixel looks the same, or only an edge was smoothed in another way. */
 function looksEqual(a: Pixels, b: Pixels, x: number, y: number): boolean {
-  return distance(a, b, x, y) <= LEAST_DISTANCE || isSmoothed(a, b, x, y) || isSmoothed(b, a, x, y)
-}
-
-/** A channel of a pixel, or its brightness, on a white background. */
-const onWhite = (value: number, alpha: number) =>
-  alpha === 255 ? value : 255 + (value - 255) * (alpha / 255)
-
-function channelOf({ bytes, width }: Pixels, x: number, y: number, channel: number): number {
-  const at = (y * width + x) * 4
-  return onWhite(bytes[at + channel] ?? 0, bytes[at + 3] ?? 0)
+  const isNear = distance(a, y * a.width + x, b, y * b.width + x) <= LEAST_DISTANCE
+  return isNear || isSmoothed(a, b, x, y) || isSmoothed(b, a, x, y)
 }
 
 /** The Y of YIQ, 0 to 255. */
 function brightnessOf({ bytes }: Pixels, pixel: number): number {
   const at = pixel * 4
-  const brightness = brightnessOfColor(bytes[at] ?? 0, bytes[at + 1] ?? 0, bytes[at + 2] ?? 0)
-  return onWhite(brightness, bytes[at + 3] ?? 0)
+  return (bytes[at] ?? 0) * 0.299 + (bytes[at + 1] ?? 0) * 0.587 + (bytes[at + 2] ?? 0) * 0.114
 }
-
-const brightnessOfColor = (red: number, green: number, blue: number) =>
-  red * 0.299 + green * 0.587 + blue * 0.114
 
 /**
  * The square of the distance of two colors as people see it.
@@ -158,11 +130,10 @@ const brightnessOfColor = (red: number, green: number, blue: number) =>
  * @see "Measuring perceived color difference using YIQ NTSC transmission color space in mobile applications", Kotsarenko and
  *   Ramos, 2010
  */
-function distance(a: Pixels, b: Pixels, x: number, y: number): number {
-  const red = channelOf(a, x, y, 0) - channelOf(b, x, y, 0)
-  const green = channelOf(a, x, y, 1) - channelOf(b, x, y, 1)
-  const blue = channelOf(a, x, y, 2) - channelOf(b, x, y, 2)
-  const luma = brightnessOfColor(red, green, blue)
+function distance(a: Pixels, pixelOfA: number, b: Pixels, pixelOfB: number): number {
+  const channel = (n: number) => (a.bytes[pixelOfA * 4 + n] ?? 0) - (b.bytes[pixelOfB * 4 + n] ?? 0)
+  const [red, green, blue] = [channel(0), channel(1), channel(2)]
+  const luma = red * 0.299 + green * 0.587 + blue * 0.114
   const inPhase = red * 0.596 - green * 0.274 - blue * 0.322
   const quadrature = red * 0.211 - green * 0.523 + blue * 0.312
   return 0.5053 * luma ** 2 + 0.299 * inPhase ** 2 + 0.1957 * quadrature ** 2
@@ -179,37 +150,21 @@ function isSmoothed(one: Pixels, other: Pixels, x: number, y: number): boolean {
   const pixel = y * width + x
   const brightness = brightnessOf(one, pixel)
   let equal = 0
-  let darkest = brightness
-  let brightest = brightness
-  let dark = pixel
-  let bright = pixel
+  let [darkest, brightest] = [brightness, brightness]
+  let [dark, bright] = [pixel, pixel]
   for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, height - 1); nextY++)
     for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, width - 1); nextX++) {
       const neighbor = nextY * width + nextX
       if (neighbor === pixel) continue
       const next = brightnessOf(one, neighbor)
       if (next === brightness && ++equal > MOST_EQUAL) return false
-      if (next < darkest) {
-        darkest = next
-        dark = neighbor
-      }
-      if (next > brightest) {
-        brightest = next
-        bright = neighbor
-      }
+      if (next < darkest) [darkest, dark] = [next, neighbor]
+      if (next > brightest) [brightest, bright] = [next, neighbor]
     }
-  if (dark === pixel || bright === pixel) return false
-  return isInAreas(one, other, dark) || isInAreas(one, other, bright)
+  const isInBoth = (at: number) =>
+    [one, other].every(image => isInArea(image, at % width, Math.floor(at / width)))
+  return dark !== pixel && bright !== pixel && (isInBoth(dark) || isInBoth(bright))
 }
-
-/** Whether a pixel of `one` is part of an area of one color in both images. */
-function isInAreas(one: Pixels, other: Pixels, pixel: number): boolean {
-  const [x, y] = [pixel % one.width, Math.floor(pixel / one.width)]
-  return isInArea(one, x, y) && isInArea(other, x, y)
-}
-
-/** More neighbors of the same brightness belong to an area instead of an edge. */
-const MOST_EQUAL = 2
 
 /** Whether more than two neighbors have the same color. At the edge of an image, one of those that are missing counts, too. */
 function isInArea({ words, width, height }: Pixels, x: number, y: number): boolean {

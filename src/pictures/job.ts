@@ -32,14 +32,18 @@ export interface PixelDifference {
   readonly after: Dimensions
 }
 
-/** The result of a job. */
-export type PictureAnswer =
+/** What a job results in. */
+export type PictureResult =
   /** The image stays unchanged. */
   | { readonly is: 'same' }
-  /** Number of bytes that follow on standard output. `extension` is set if the format has changed. */
-  | { readonly is: 'changed'; readonly size: number; readonly extension: string | undefined }
-  /** Number of bytes of the image that shows the difference, which follow on standard output. */
-  | { readonly is: 'compared'; readonly size: number; readonly difference: PixelDifference }
+  /** `extension` is set if the format has changed. */
+  | { readonly is: 'changed'; readonly bytes: Uint8Array; readonly extension?: string | undefined }
+  /** `image` is a PNG that shows the changed pixels, if it was drawn. */
+  | { readonly is: 'compared'; readonly difference: PixelDifference; readonly image?: Uint8Array | undefined }
+
+/** The message of the process: a result, or why there is none. */
+export type PictureAnswer =
+  | PictureResult
   /** The bytes are not an image of this type. */
   | { readonly is: 'unreadable'; readonly reason: string }
   /** An UploadError. */

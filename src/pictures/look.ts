@@ -82,6 +82,8 @@ export function mustChange(picture: Looked, options: PictureOptions): boolean {
     options.watermark !== undefined ||
     newSize(picture, options) !== undefined ||
     (options.orient && orientation > 1) ||
+    // Its metadata can be anywhere. It is encoded again without loss.
+    (options.stripMetadata && picture.source === 'tiff') ||
     picture.source === 'heic'
   )
 }

@@ -1,10 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { Socket } from 'node:net'
 import { systemCode, UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
-import type { CompareJob, PictureAnswer, PictureJob } from './job.ts'
+import type { CompareJob, PictureAnswer, PictureJob, PictureResult } from './job.ts'
 
 /** The build of child.ts, because Node can't run the source. */
 const ENTRY = createRequire(import.meta.url).resolve('#picture-process')
@@ -16,11 +15,6 @@ const IDLE_MS = 5000
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
 
-type Done = Extract<PictureAnswer, { is: 'same' | 'changed' | 'compared' }>
-
-/** Makes the result of a job. It reads all bytes that the result announces. */
-export type Receive<T> = (answer: Done, bytes: AsyncIterable<Uint8Array>) => Promise<T>
-
 /** Idle processes, each with the function that ends it. */
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
@@ -31,20 +25,17 @@ const idle = new Map<ChildProcess, NodeJS.Timeout>()
  *
  * @throws the reason of the signal; UploadError; Error if the image can't be read
  */
-export async function runInProcess<T>(
+export async function runInProcess(
   job: PictureJob | CompareJob,
-  receive: Receive<T>,
   signal: AbortSignal,
-): Promise<T> {
+): Promise<PictureResult> {
   signal.throwIfAborted()
   const child = takeIdle() ?? (await start())
   const kill = () => void child.kill('SIGKILL')
   const stopListening = onAbort(signal, kill)
   try {
     signal.throwIfAborted()
-    const answer = await ask(child, job)
-    const size = answer.is === 'same' ? 0 : answer.size
-    const result = await receive(answer, readBytes(outputOf(child), size))
+    const result = await ask(child, job)
     rest(child)
     return result
   } catch (error) {
@@ -64,7 +55,7 @@ async function start(): Promise<ChildProcess> {
       env: { MALLOC_ARENA_MAX: '2', ...Object.fromEntries(passedOn) },
       execArgv: ['--expose-gc'],
       serialization: 'advanced',
-      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
     child.once('exit', () => forget(child))
     await once(child, 'spawn')
@@ -85,14 +76,16 @@ function takeIdle(): ChildProcess | undefined {
   const child = [...idle.keys()].at(-1)
   if (!child) return undefined
   forget(child)
-  for (const handle of handlesOf(child)) handle?.ref()
+  child.ref()
+  child.channel?.ref()
   return child
 }
 
 /** Keeps a process for the next image. It does not keep the server running, and ends after `IDLE_MS`. */
 function rest(child: ChildProcess): void {
   if (child.killed || !child.connected) return
-  for (const handle of handlesOf(child)) handle?.unref()
+  child.unref()
+  child.channel?.unref()
   idle.set(child, setTimeout(() => child.kill('SIGKILL'), IDLE_MS).unref())
 }
 
@@ -101,16 +94,7 @@ function forget(child: ChildProcess): void {
   idle.delete(child)
 }
 
-function outputOf({ stdout }: ChildProcess): Socket {
-  if (stdout instanceof Socket) return stdout
-  throw new Error('a process for images has a pipe to write to')
-}
-
-function handlesOf(child: ChildProcess) {
-  return [child, child.channel, outputOf(child)]
-}
-
-function ask(child: ChildProcess, job: PictureJob | CompareJob): Promise<Done> {
+function ask(child: ChildProcess, job: PictureJob | CompareJob): Promise<PictureResult> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null, signal: string | null) =>
       reject(new Error(`the process that decoded it exited with ${signal ?? code}`))
@@ -123,16 +107,4 @@ function ask(child: ChildProcess, job: PictureJob | CompareJob): Promise<Done> {
     })
     child.send(job, error => error && reject(error))
   })
-}
-
-/** @throws Error if the process ends before all bytes have arrived */
-async function* readBytes(stdout: Socket, size: number): AsyncGenerator<Uint8Array> {
-  if (size === 0) return
-  let left = size
-  for await (const chunk of stdout.iterator({ destroyOnReturn: false })) {
-    left -= chunk.length
-    yield chunk
-    if (left <= 0) break
-  }
-  if (left !== 0) throw new Error('the process that changed it exited')
 }

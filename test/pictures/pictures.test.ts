@@ -244,6 +244,32 @@ describe('metadata', () => {
     expect(meta.exif?.includes('somebody')).toBe(true)
   })
 
+  it('of a TIFF is removed by encoding it again, without loss', async () => {
+    const app = await startWith({ stripMetadata: true })
+    const deep = sharp(
+      new Uint16Array(3600).map((_, n) => n * 17),
+      { raw: { width: 40, height: 30, channels: 3 } },
+    ).toColourspace('rgb16')
+    for (const [image, orientation] of [
+      [await photo(40, 30), 1],
+      [deep, 6],
+    ] as const) {
+      const tagged = image.withExif(WITH_PLACE).withXmp('<x>somebody</x>').withMetadata({ orientation })
+      const source = Buffer.concat([
+        await tagged.tiff({ compression: 'lzw' }).toBuffer(),
+        Buffer.from('somebody'),
+      ])
+      const { meta, bytes } = await open(await store(app, 'a.tif', source))
+      expect(meta.orientation ?? 1).toBe(1)
+      expect(bytes.includes('somebody')).toBe(false)
+      const pixels = (file: Buffer) => sharp(file).autoOrient().raw({ depth: 'ushort' }).toBuffer()
+      expect(await pixels(bytes)).toEqual(await pixels(source))
+    }
+    const two = await store(app, 'b.tif', tiffOf(greyPage(16, 8), greyPage(16, 8)))
+    expectFailure(two, 422, 'source_failed')
+    expect(two.message).toMatch(/"b\.tif".*it has several pages/)
+  })
+
   it('costs pictures without any nothing', async () => {
     const source = await (await photo()).jpeg().toBuffer()
     await expectStored(await store(await startWith({ stripMetadata: true }), 'a.jpg', source), [source])
