@@ -13,7 +13,7 @@ const SYSTEM_ALONE = [
   'test/system/{limits,pictures/pictures,store-faults,providers/{local,s3}}.test.ts',
   'test/system/store/on-postgres.test.ts',
   // A browser or a display is started once for a file.
-  'test/system/{browser,cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',
+  'test/system/{cross-site,docs-commands,page,recipes,client/reports/report-page,security/web-pages}.test.ts',
 ]
 
 /** @param isolate whether each file has a process of its own */

@@ -113,3 +113,19 @@ it('attack: a destination answers that it stored the file at an address that is 
     expectFailure(await post(`${app.url}/upload`, list('data:,hello')), 502, 'destination_failed')
   }
 })
+
+it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async scheme => {
+  const dead = await serveRaw(socket => void socket.resume())
+  const proxy = { proxy: `${scheme}://127.0.0.1:${dead.port}` }
+  const login = { host: '127.0.0.1', username: 'me', password: 's3cr3t-k3y', urlPrefix: 'http://x.example' }
+  const providers = {
+    ...destinationsAt('http://127.0.0.1:1', proxy),
+    sftp: { Default: { ...login, ...proxy } },
+  }
+  const app = await startWith(providers, 500)
+  for (const type of ['s3', 'sftp']) {
+    const answer = await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))
+    expectFailure(answer, 504, 'destination_timeout')
+    expect(answer.message, type).toContain(`through the proxy "127.0.0.1:${dead.port}"`)
+  }
+})

@@ -1,9 +1,9 @@
 import { rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { ask } from '../../helpers/ask.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { eventually } from '../../helpers/eventually.ts'
 import { upload } from '../../helpers/form.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
 import { missing } from '../../helpers/needs.ts'
@@ -65,10 +65,12 @@ it('is 503 while PostgreSQL is stopped or hangs, says why without its address, a
   await postgres.resume()
   await expect.poll(() => statusAt(at), PATIENT).toBe(200)
   await postgres.freeze()
-  await sleep(1100)
-  const hanging = await ask(at, 'GET', '/ready')
+  const hanging = await eventually(async () => {
+    const reply = await ask(at, 'GET', '/ready')
+    expect(reply.status).toBe(503)
+    return reply
+  })
   await postgres.thaw()
-  expect(hanging.status).toBe(503)
   expect(JSON.parse(hanging.body).message).toBe('The database of the server does not respond in time.')
   await expect.poll(() => statusAt(at), PATIENT).toBe(200)
 })

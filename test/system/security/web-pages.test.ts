@@ -10,6 +10,26 @@ import { startApp } from '../../helpers/start-app.ts'
 /** The first test with a browser starts it, which may take half a minute on a busy machine. */
 vi.setConfig({ testTimeout: 90_000 })
 
+it('a page of this machine uploads, and the picture it gets back is shown', async context => {
+  await inBrowser(context, async open => {
+    const app = await startApp()
+    const page = await open()
+    await page.goto(`http://localhost:${await servePage()}`)
+    const seen = await page.evaluate(`(async () => {
+      const canvas = new OffscreenCanvas(4, 3)
+      canvas.getContext('2d').fillRect(0, 0, 4, 3)
+      const form = new FormData()
+      form.append('file', new File([await canvas.convertToBlob()], '画 "1".png'))
+      const response = await fetch('${app.url}/upload', { method: 'POST', body: form })
+      const { result, items } = await response.json()
+      const image = Object.assign(new Image(), { src: result[0] })
+      await image.decode()
+      return [items[0].origin, response.headers.has('x-request-id'), image.naturalWidth]
+    })()`)
+    expect(seen).toEqual(['画 "1".png', true, 4])
+  })
+})
+
 it('attack: a page from elsewhere uploads, whatever kind of request it sends, in Chromium', async context => {
   await inBrowser(context, async open => {
     const app = await startApp({ config: { server: { key: 'k3y-0f-the-server' } } })
@@ -105,7 +125,7 @@ it('attack: a stored file runs script in the origin of the server, opened, frame
         const add = (tag, attributes) => new Promise(done => {
           const element = Object.assign(document.createElement(tag), attributes)
           element.onload = element.onerror = done
-          setTimeout(done, 150)
+          setTimeout(done, 150) // not every element says that it is there
           document.body.append(element)
         })
         const link = ${JSON.stringify(link)}
