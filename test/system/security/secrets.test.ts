@@ -19,17 +19,15 @@ import { spawnServer } from '../../helpers/spawn-server.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { serve, serveRaw } from '../../uploader/sources/servers.ts'
 
+const names = new Set<string>()
 /** Found whole in every spelling that encodes what is special only; the rest of a secret is everything special. */
-const core = (name: string): string => `m4rk0${name}0q9`
+function core(name: string): string {
+  names.add(name)
+  return `m4rk0${name}0q9`
+}
 const mark = (name: string): string => `${core(name)}+/=%&"' \\x`
 /** For places that take letters and digits only. */
 const plain = (name: string): string => `${core(name)}Zz1`
-
-const SECRETS = [
-  'upload ci file basic digest s3 session aws sas ftp sftp pass bearer cookie query field forge other',
-  'hook hookpath pg guess metrics host vendor upyun leech private phrase mirror init crash proxy',
-  'program',
-].flatMap(line => line.split(' '))
 
 /** A web server that refuses everything and repeats, in its answer, all that it was told, or the values of headers alone. */
 async function startMirror(): Promise<{ url: string; told: string[]; repeatBarely(isBare: boolean): void }> {
@@ -51,22 +49,16 @@ async function startMirror(): Promise<{ url: string; told: string[]; repeatBarel
       res.writeHead(404).end() // nothing is there yet: go on
       return
     }
-    const all = { url: path, headers: req.headers, body }
     const { authorization, cookie, ...others } = req.headers
     const values = [authorization, cookie, ...Object.values(others)].filter(value => value !== undefined)
-    const echo = isBare
-      ? values.join('\n')
-      : path.startsWith('/lines')
-        ? `${lines.join('\n')}\n${path}\n${body}`
-        : JSON.stringify(all)
+    const all = JSON.stringify({ url: path, headers: req.headers, body })
+    const inLines = path.startsWith('/lines') ? `${lines.join('\n')}\n${path}\n${body}` : all
+    const echo = isBare ? values.join('\n') : inLines
     const escaped = echo.replace(/&/g, '&amp;').replace(/</g, '&lt;')
+    const xml = `<Message>${escaped}</Message><StringToSign>${escaped}</StringToSign>`
     if (path.startsWith('/redirect')) res.writeHead(302, { Location: `http://127.0.0.1:1${path}` }).end(echo)
     else if (path.startsWith('/s3'))
-      res
-        .writeHead(403, { 'Content-Type': 'application/xml' })
-        .end(
-          `<Error><Code>SignatureDoesNotMatch</Code><Message>${escaped}</Message><StringToSign>${escaped}</StringToSign></Error>`,
-        )
+      res.writeHead(403).end(`<Error><Code>SignatureDoesNotMatch</Code>${xml}</Error>`)
     else res.writeHead(403, { 'X-Ms-Error-Code': 'Refused' }).end(echo)
   })
   return {
@@ -105,35 +97,119 @@ async function startSsh(): Promise<{ port: number; fingerprint: string }> {
   return { port: (server.address() as AddressInfo).port, fingerprint: `SHA256:${hash}` }
 }
 
-function configOf(mirror: string, parrot: number, ssh: { port: number; fingerprint: string }) {
-  const at = (path: string) => `${mirror}${path}`
-  const s3 = {
-    bucket: 'b',
-    region: 'r',
-    addressingStyle: 'path',
-    accessKeyId: 'id',
-    urlPrefix: 'http://x.example',
+const PROVIDERS = (await Promise.all(PROVIDER_TYPES.map(loadProvider))).filter(one => one !== undefined)
+
+/** Options that a provider makes with `secret()`. */
+function secretOptions({ config }: Provider): string[] {
+  return Object.entries(config.shape)
+    .filter(([, schema]) =>
+      ['x', { x: 'x' }].some(value => collectMarked(schema, value, 'secret').length > 0),
+    )
+    .map(([option]) => option)
+}
+
+/** A secret that an option takes. */
+function secretFor(type: string, option: string, given: unknown): unknown {
+  const name = `${type}${option.toLowerCase()}`
+  if (option === 'sasToken') return `sv=2024-01-01&sig=${plain(name)}`
+  if (option === 'accountKey') return Buffer.from(mark(name).padEnd(64, 'x')).toString('base64')
+  if (typeof given === 'object' && given)
+    return Object.fromEntries(Object.keys(given).map(one => [one, plain(name)]))
+  return type !== 'ftp' && /password|secret.*Key|serverKey/.test(option) ? mark(name) : plain(name)
+}
+
+type Places = Record<string, Record<string, Record<string, unknown>>>
+
+/** The documented examples of every provider, each at the mirror and with secrets of its own. */
+function examplesAt(url: string, parrot: number, ssh: { port: number; fingerprint: string }): Places {
+  const others: Record<string, object> = {
+    ftp: { host: '127.0.0.1', port: parrot, secure: 'none' },
+    sftp: { host: '127.0.0.1', port: ssh.port, hostFingerprint: ssh.fingerprint, knownHostsFile: undefined },
+    s3: { linkType: 'presigned', urlPrefix: undefined },
+    github: { cdn: 'raw' },
+    gitea: { apiUrl: `${url}/lines/api/v1` },
+    gitlab: { apiUrl: `${url}/lines/api/v4` },
+    command: { command: ['sh', '-c', 'cat > /dev/null; env; exit 1'] },
   }
-  const secrets = {
-    bearer: mark('bearer'),
-    cookie: plain('cookie'),
-    query: mark('query'),
-    field: mark('field'),
+  const ofType = (provider: Provider) => {
+    const { type, config } = provider
+    const at = 'accessKeyId' in config.shape ? `${url}/s3` : `${url}/lines`
+    const s3 =
+      'sessionToken' in config.shape ? { addressingStyle: 'path', sessionToken: plain('session') } : {}
+    const places = ['url', 'endpoint', 'apiUrl'].filter(
+      option => option in config.shape && type !== 'command',
+    )
+    const shared = { ...Object.fromEntries(places.map(option => [option, at])), ...s3, ...others[type] }
+    return Object.entries(examplesOf(type)).map(([name, example]) => {
+      const isHost = provider.about?.family === 'host'
+      const secrets = secretOptions(provider).filter(option => isHost || option in example)
+      const marked = Object.fromEntries(
+        secrets.map(option => [option, secretFor(type, option, example[option])]),
+      )
+      return [name, { ...example, ...shared, ...marked }] as const
+    })
+  }
+  return Object.fromEntries(PROVIDERS.map(one => [one.type, Object.fromEntries(ofType(one))]))
+}
+
+/** What the examples have not. */
+function specialsAt(url: string, ssh: { port: number; fingerprint: string }): Places {
+  const at = (path: string) => `${url}${path}`
+  const s3 = {
+    ...{ bucket: 'b', region: 'r', addressingStyle: 'path', accessKeyId: 'id', secretAccessKey: mark('s3') },
+    ...{ urlPrefix: 'http://x.example', endpoint: at('/lines') },
   }
   const http = {
     headers: { Authorization: 'Bearer {secret:bearer}', Cookie: 'a=b; session={secret:cookie}' },
     query: { token: '{secret:query}' },
     fields: { password: '{secret:field}' },
-    secrets: { ...secrets, bearer: plain('bearer') },
+    secrets: { bearer: plain('bearer'), cookie: plain('cookie'), query: mark('query'), field: mark('field') },
   }
-  const { bucket, urlPrefix } = s3
-  const vendor = { bucket, urlPrefix, region: 'r', endpoint: at('/lines'), addressingStyle: 'path' }
-  const ownNames = {
-    ...vendor,
-    accessKeyId: 'id',
-    secretAccessKey: mark('vendor'),
-    sessionToken: mark('session'),
+  const dav = { username: 'me', password: mark('dav') }
+  const key = `-----BEGIN OPENSSH PRIVATE KEY-----\n${plain('private')}\n-----END OPENSSH PRIVATE KEY-----\n`
+  const smms = { url: at('/lines'), token: plain('host') }
+  const proxied = mirrorLogin(url)
+  return {
+    local: {
+      Default: { directory: 'stored', serve: true },
+      safe: { directory: 'stored', serve: true, mirrors: [{ destination: 'gitlab/mirror', required: true }] },
+    },
+    webdav: {
+      basic: { url: at('/basic'), ...dav },
+      digest: { url: at('/digest'), ...dav, authType: 'digest' },
+      lines: { url: at('/lines'), ...dav },
+    },
+    s3: {
+      signed: { ...s3, linkType: 'presigned', urlPrefix: undefined },
+      environment: { ...s3, accessKeyId: undefined, secretAccessKey: undefined, endpoint: at('/s3') },
+    },
+    http: {
+      json: { url: at('/json'), ...http },
+      lines: { url: at('/lines'), ...http },
+      redirect: { url: at('/redirect'), ...http },
+    },
+    sftp: {
+      key: {
+        ...{ host: '127.0.0.1', port: ssh.port, hostFingerprint: ssh.fingerprint, username: 'me' },
+        ...{ urlPrefix: 'http://x.example', privateKey: key, passphrase: mark('phrase') },
+      },
+    },
+    piclist: { query: { url: at('/redirect'), serverKey: mark('other'), keyInQuery: true } },
+    gitlab: { mirror: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('mirror') } },
+    smms: {
+      through: { ...smms, proxy: `http://me:${plain('proxy')}@127.0.0.1:1` },
+      refused: { ...smms, proxy: proxied },
+    },
+    lsky: { v2: { url: at('/json'), token: plain('host') } },
   }
+}
+
+const mirrorLogin = (url: string) => url.replace('//', `//me:${plain('proxy')}@`)
+
+function configOf(mirror: string, parrot: number, ssh: { port: number; fingerprint: string }) {
+  const providers = examplesAt(mirror, parrot, ssh)
+  for (const [type, more] of Object.entries(specialsAt(mirror, ssh)))
+    Object.assign(providers[type] ?? {}, more)
   return {
     server: { key: mark('upload') },
     metrics: { enabled: true, token: mark('metrics') },
@@ -147,142 +223,9 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
     log: { level: 'trace' },
     limits: { retries: 0, destinationTimeout: '5000ms' },
     default: 'local/Default',
-    providers: {
-      local: {
-        Default: { directory: 'stored', serve: true },
-        safe: {
-          directory: 'stored',
-          serve: true,
-          mirrors: [{ destination: 'gitlab/mirror', required: true }],
-        },
-      },
-      webdav: {
-        basic: { url: at('/basic'), username: 'me', password: mark('basic') },
-        lines: { url: at('/lines'), username: 'me', password: mark('basic') },
-        digest: { url: at('/digest'), username: 'me', password: mark('digest'), authType: 'digest' },
-      },
-      s3: {
-        keys: { ...s3, endpoint: at('/s3'), secretAccessKey: mark('s3'), sessionToken: plain('session') },
-        signed: {
-          ...s3,
-          endpoint: at('/lines'),
-          secretAccessKey: mark('s3'),
-          linkType: 'presigned',
-          urlPrefix: undefined,
-        },
-        environment: { ...s3, accessKeyId: undefined, endpoint: at('/s3') },
-      },
-      azure: {
-        sas: {
-          account: 'abc',
-          container: 'pics',
-          endpoint: at('/lines'),
-          sasToken: `sv=2024-01-01&sig=${plain('sas')}`,
-        },
-        key: {
-          account: 'abc',
-          container: 'pics',
-          endpoint: at('/lines'),
-          accountKey: Buffer.from(mark('pass').padEnd(64, 'x')).toString('base64'),
-        },
-      },
-      http: {
-        json: { url: at('/json'), ...http },
-        lines: { url: at('/lines'), ...http },
-        redirect: { url: at('/redirect'), ...http },
-      },
-      ftp: {
-        one: {
-          host: '127.0.0.1',
-          port: parrot,
-          secure: 'none',
-          username: 'me',
-          password: plain('ftp'),
-          urlPrefix: 'http://x.example',
-        },
-      },
-      sftp: {
-        one: {
-          host: '127.0.0.1',
-          port: ssh.port,
-          username: 'me',
-          password: mark('sftp'),
-          hostFingerprint: ssh.fingerprint,
-          urlPrefix: 'http://x.example',
-        },
-        key: {
-          host: '127.0.0.1',
-          port: ssh.port,
-          username: 'me',
-          privateKey: `-----BEGIN OPENSSH PRIVATE KEY-----\n${plain('private')}\n-----END OPENSSH PRIVATE KEY-----\n`,
-          passphrase: mark('phrase'),
-          hostFingerprint: ssh.fingerprint,
-          urlPrefix: 'http://x.example',
-        },
-      },
-      piclist: {
-        header: { url: at('/lines'), serverKey: plain('other') },
-        query: { url: at('/redirect'), serverKey: mark('other'), keyInQuery: true },
-      },
-      gitea: { one: { apiUrl: at('/lines/api/v1'), repo: 'o/r', token: plain('forge') } },
-      gitlab: {
-        one: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('forge') },
-        mirror: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('mirror') },
-      },
-      github: { one: { apiUrl: at('/lines'), repo: 'o/r', token: plain('forge') } },
-      aliyun: { own: ownNames },
-      tcyun: { own: ownNames },
-      qiniu: { own: ownNames },
-      upyun: {
-        one: {
-          bucket: 'pics',
-          operator: 'me',
-          password: mark('upyun'),
-          antiLeechToken: mark('leech'),
-          endpoint: at('/lines'),
-          urlPrefix: 'http://x.example',
-        },
-      },
-      openlist: {
-        token: { url: at('/lines'), token: plain('other'), directory: '/local' },
-        login: { url: at('/lines'), username: 'me', password: mark('other'), directory: '/local' },
-      },
-      dogecloud: {
-        one: {
-          apiUrl: at('/lines'),
-          accessKey: 'id',
-          secretKey: mark('vendor'),
-          bucket: 'pics',
-          urlPrefix: 'http://x.example',
-        },
-      },
-      imgur: {
-        app: { url: at('/lines'), clientId: plain('host') },
-        account: { url: at('/lines'), accessToken: plain('host') },
-      },
-      smms: {
-        one: { url: at('/lines'), token: plain('host') },
-        through: {
-          url: at('/lines'),
-          token: plain('host'),
-          proxy: `http://me:${plain('proxy')}@127.0.0.1:1`,
-        },
-        refused: {
-          url: at('/lines'),
-          token: plain('host'),
-          proxy: mirror.replace('//', `//me:${plain('proxy')}@`),
-        },
-      },
-      command: {
-        one: { command: ['sh', '-c', 'cat > /dev/null; env; exit 1'], env: { TOKEN: plain('program') } },
-      },
-      lsky: {
-        v1: { url: at('/lines'), version: 'v1', token: plain('host') },
-        v2: { url: at('/json'), token: plain('host') },
-      },
-    },
+    providers,
     finalization: {
-      hooks: [{ name: 'web', webhook: at(`/lines/${plain('hookpath')}`), secret: mark('hook') }],
+      hooks: [{ name: 'web', webhook: `${mirror}/lines/${plain('hookpath')}`, secret: mark('hook') }],
     },
   }
 }
@@ -310,44 +253,20 @@ function credentialsIn(told: readonly string[]): string[] {
   return [...new Set(all.map(([, credential = '']) => credential))]
 }
 
-const PROVIDERS = (await Promise.all(PROVIDER_TYPES.map(loadProvider))).filter(one => one !== undefined)
-
-/** Options that a provider makes with `secret()`. */
-function secretOptions({ config }: Provider): string[] {
-  return Object.entries(config.shape)
-    .filter(([, schema]) =>
-      ['x', { x: 'x' }].some(value => collectMarked(schema, value, 'secret').length > 0),
-    )
-    .map(([option]) => option)
-}
-
-/** Image hosts by their own examples, each in the place of the real one. */
-function hostsAt(url: string): Record<string, Record<string, Record<string, unknown>>> {
-  const hosts = PROVIDERS.filter(({ about }) => about?.family === 'host')
-  return Object.fromEntries(
-    hosts.map(provider => {
-      const [example = {}] = Object.values(examplesOf(provider.type))
-      const marked = Object.fromEntries(secretOptions(provider).map(option => [option, plain('host')]))
-      return [provider.type, { example: { ...example, ...marked, url } }]
-    }),
-  )
-}
-
 it('no secret, and nothing made of one, leaves the process but to where it belongs', async () => {
   const directory = await makeDirectory()
   const mirror = await startMirror()
-  const given = configOf(mirror.url, await startParrot(), await startSsh())
-  const providers: Record<string, object> = { ...given.providers }
-  for (const [type, example] of Object.entries(hostsAt(`${mirror.url}/lines`)))
-    providers[type] = { ...example, ...providers[type] }
-  const config = { ...given, providers }
+  const config = configOf(mirror.url, await startParrot(), await startSsh())
   const options = Object.entries(config.providers).flatMap(([type, all]) =>
     Object.values(all).flatMap(one => Object.keys(one).map(option => `${type}.${option}`)),
   )
   const forgotten = PROVIDERS.flatMap(one =>
     secretOptions(one).map(option => `${one.type}.${option}`),
   ).filter(option => !options.includes(option))
-  expect(forgotten, 'add them to configOf of this file').toEqual([])
+  expect(
+    forgotten,
+    'add them to an example in its page of the documents, or to specialsAt of this file',
+  ).toEqual([])
   await writeFile(join(directory, 'key.txt'), `${mark('file')}\n`)
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
   await writeFile(join(directory, 'a.txt'), 'hello')
@@ -426,7 +345,7 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
   expect(server.errors()).toMatch(/report it to upload-server\.[\s\S]*crashed with[\s\S]*caused by/i)
 
   const everything = said.join('\n')
-  const leaked = SECRETS.filter(name => spellingsOf(name).some(spelling => everything.includes(spelling)))
+  const leaked = [...names].filter(name => spellingsOf(name).some(spelling => everything.includes(spelling)))
   expect(leaked.map(name => excerptAround(everything, spellingsOf(name)))).toEqual([])
   const credentials = credentialsIn(mirror.told)
   expect(credentials.length).toBeGreaterThan(10)
