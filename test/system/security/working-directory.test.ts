@@ -53,57 +53,47 @@ const LOCAL = { local: { Default: { directory: 'pictures', urlPrefix: 'https://i
 const USER_CONFIG = '.config/upload-server/config.json'
 const NOT_USED = './upload-server.json is not used. Start with --config upload-server.json to use it.'
 
-/** Configurations that run code. */
-const CODE: Record<string, (command: readonly string[]) => object> = {
-  'a plugin': () => ({ plugins: ['./evil.mjs'], providers: LOCAL }),
-  'a destination that is a command': command => ({
-    default: 'command/x',
-    providers: { command: { x: { command } }, ...LOCAL },
-  }),
-  'a hook that is a command': command => ({
-    providers: LOCAL,
-    finalization: { hooks: [{ name: 'x', command }] },
-  }),
-}
-
-/** Variables that run code, or lead to a configuration that does. */
-const dotenv = (command: readonly string[]): Files => ({
-  'other.json': { plugins: ['./evil.mjs'], providers: LOCAL },
-  'upload-server/config.json': { plugins: ['../evil.mjs'], providers: LOCAL },
-  '.config/upload-server/config.json': { plugins: ['../../evil.mjs'], providers: LOCAL },
-  '.env': [
-    'UPLOAD_SERVER_CONFIG=other.json',
-    'upload_server_config=other.json',
-    'XDG_CONFIG_HOME=.',
-    'HOME=.',
-    'UPLOAD_SERVER__PLUGINS=./evil.mjs',
-    `upload_server__plugins='["./evil.mjs"]'`,
-    'UPLOAD_SERVER__DEFAULT=local',
-    `UPLOAD_SERVER__PROVIDERS__COMMAND__X__COMMAND='${JSON.stringify(command)}'`,
-    `UPLOAD_SERVER__PROVIDERS='${JSON.stringify({ command: { x: { command } } })}'`,
-    `UPLOAD_SERVER__FINALIZATION__HOOKS='${JSON.stringify([{ name: 'x', command }])}'`,
-    `UPLOAD_SERVER__FINALIZATION='${JSON.stringify({ hooks: [{ name: 'x', command }] })}'`,
-    'NODE_OPTIONS=--import=./evil.mjs',
-  ].join('\n'),
+/** A configuration that runs code in every way there is. */
+const codeBy = (command: readonly string[]) => ({
+  plugins: ['./evil.mjs'],
+  default: 'command/x',
+  providers: { command: { x: { command } }, ...LOCAL },
+  finalization: { hooks: [{ name: 'x', command }] },
 })
 
+/** Variables that run code, or lead to a configuration that does. */
+function dotenv(command: readonly string[]): Files {
+  const hooks = JSON.stringify([{ name: 'x', command }])
+  const config = { plugins: ['./evil.mjs'], providers: LOCAL }
+  const up = { ...config, plugins: ['../evil.mjs'] }
+  const lines = [
+    ...['UPLOAD_SERVER_CONFIG=other.json', 'upload_server_config=other.json', 'XDG_CONFIG_HOME=.', 'HOME=.'],
+    ...['UPLOAD_SERVER__PLUGINS=./evil.mjs', `upload_server__plugins='["./evil.mjs"]'`],
+    ...['UPLOAD_SERVER__DEFAULT=local', 'NODE_OPTIONS=--import=./evil.mjs'],
+    `UPLOAD_SERVER__PROVIDERS__COMMAND__X__COMMAND='${JSON.stringify(command)}'`,
+    `UPLOAD_SERVER__PROVIDERS='${JSON.stringify({ command: { x: { command } } })}'`,
+    `UPLOAD_SERVER__FINALIZATION__HOOKS='${hooks}'`,
+    `UPLOAD_SERVER__FINALIZATION='{ "hooks": ${hooks} }'`,
+  ]
+  const other = { 'other.json': config, 'upload-server/config.json': up }
+  return { ...other, [USER_CONFIG]: { ...up, plugins: ['../../evil.mjs'] }, '.env': lines.join('\n') }
+}
+
+const words = (line: string) => line.split(' ')
 const COMMANDS = [
-  ['upload', 'a.png'],
-  ['markdown', '.'],
-  ['history'],
-  ['remove', 'x', '--yes'],
-  ['finalize'],
-  ['check'],
-  ['heartbeat'],
-]
-const TAB = [
-  ['complete', '--', 'upload', '--picbed', ''],
-  ['complete', '--', 'check', ''],
-]
+  'upload a.png',
+  'markdown .',
+  'history',
+  'remove x --yes',
+  'finalize',
+  'check',
+  'heartbeat',
+].map(words)
+const TAB = ['complete -- upload --picbed ', 'complete -- check '].map(words)
 
 describe('code of a cloned folder is not run', () => {
-  it.each(Object.entries(CODE))('by %s in ./upload-server.json', async (_, configOf) => {
-    const { run, wasRun } = await cloneRepository(command => ({ 'upload-server.json': configOf(command) }))
+  it('by ./upload-server.json', async () => {
+    const { run, wasRun } = await cloneRepository(command => ({ 'upload-server.json': codeBy(command) }))
     for (const args of COMMANDS)
       expect((await run(...args)).stderr, args[0]).not.toContain('upload-server.json')
     for (const args of TAB)
@@ -118,8 +108,9 @@ describe('code of a cloned folder is not run', () => {
   })
 
   it('by variables in ./.env', async () => {
-    const { run, wasRun, serve } = await cloneRepository(dotenv)
+    const { cwd, env, run, wasRun, serve } = await cloneRepository(dotenv)
     for (const args of COMMANDS) await run(...args)
+    for (const args of [['mcp'], ['upload', 'a.png']]) await runBuilt(args, { cwd, env })
     for (const args of [...TAB, ['config', 'show'], ['config', 'validate'], ['config', 'schema']])
       expect(await run(...args)).toMatchObject({ code: 0, stderr: expect.not.stringContaining('.env') })
     await run('init', '--yes', '--provider', 'local')
@@ -128,8 +119,8 @@ describe('code of a cloned folder is not run', () => {
     expect(wasRun()).toBe(false)
   })
 
-  it.each(Object.entries(CODE))('by a server that finds %s, or gets it later', async (_, configOf) => {
-    const { cwd, serve, wasRun } = await cloneRepository(command => ({ 'own.json': configOf(command) }))
+  it('by a server that finds such a file, or gets it later', async () => {
+    const { cwd, serve, wasRun } = await cloneRepository(command => ({ 'own.json': codeBy(command) }))
     for (const isThere of [true, false]) {
       const file = join(cwd, 'upload-server.json')
       if (isThere) await copyFile(join(cwd, 'own.json'), file)
@@ -142,16 +133,6 @@ describe('code of a cloned folder is not run', () => {
       await eventually(() => expect(server.lines.join('\n')).toContain('Configuration reloaded'))
       await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })
     }
-    expect(wasRun()).toBe(false)
-  })
-
-  it('by the built program: an agent, a tab key, an upload', async () => {
-    const { cwd, env, wasRun } = await cloneRepository(command => ({
-      ...dotenv(command),
-      'upload-server.json': { plugins: ['./evil.mjs'], providers: LOCAL },
-    }))
-    for (const args of [['mcp'], TAB[0] as string[], ['upload', 'a.png']])
-      expect(await runBuilt(args, { cwd, env })).toMatchObject({ code: 0 })
     expect(wasRun()).toBe(false)
   })
 
@@ -200,9 +181,7 @@ describe('code of a cloned folder is not run', () => {
   })
 
   it('but is when its owner says so', async () => {
-    const { run, wasRun } = await cloneRepository(command => ({
-      'upload-server.json': CODE['a plugin']?.(command),
-    }))
+    const { run, wasRun } = await cloneRepository(command => ({ 'upload-server.json': codeBy(command) }))
     const { code, stderr } = await run('upload', 'a.png', '--config', 'upload-server.json')
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('not used') })
     expect(wasRun()).toBe(true)
