@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
-import { type Answer, formOf, list, post } from '../helpers/form.ts'
-import { sendUpload } from '../helpers/raw-request.ts'
+import { formOf, list, post } from '../helpers/form.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
@@ -98,94 +97,66 @@ describe('a narrow key', () => {
   })
 })
 
-describe('keys may come', () => {
-  it('from the environment, from a file, and from a file with a line end', async () => {
-    const directory = await makeDirectory()
-    await writeFile(join(directory, 'one'), 'k3y-in-a-file\n')
-    const keys = [
-      { name: 'file', key: '${file:one}' },
-      { name: 'variable', key: '${CI_KEY}' },
-    ]
-    const app = await startApp({
-      directory,
-      config: { auth: { keys } },
-      env: { CI_KEY: CI, UPLOAD_SERVER_KEY: KEY },
-    })
-    for (const key of ['k3y-in-a-file', CI, KEY])
-      expect((await send(app, { 'X-Upload-Key': key })).status).toBe(200)
-    expectFailure(await send(app, { 'X-Upload-Key': '${CI_KEY}' }), 401, 'unauthorized')
-  })
+it('keys may come from the environment, from a file, and from a file with a line end', async () => {
+  const directory = await makeDirectory()
+  await writeFile(join(directory, 'one'), 'k3y-in-a-file\n')
+  const keys = [
+    { name: 'file', key: '${file:one}' },
+    { name: 'variable', key: '${CI_KEY}' },
+  ]
+  const env = { CI_KEY: CI, UPLOAD_SERVER_KEY: KEY }
+  const app = await startApp({ directory, config: { auth: { keys } }, env })
+  for (const key of ['k3y-in-a-file', CI, KEY])
+    expect((await send(app, { 'X-Upload-Key': key })).status).toBe(200)
+  expectFailure(await send(app, { 'X-Upload-Key': '${CI_KEY}' }), 401, 'unauthorized')
 })
 
 describe('attack: somebody guesses keys', () => {
   const config = { server: { key: KEY, trustProxy: ['loopback'] }, auth: { maxFailures: 3 } }
-  const from = (app: TestApp, address: string, key: string): Promise<Answer> =>
-    send(app, { 'X-Forwarded-For': address, 'X-Upload-Key': key })
+  const [ONE, NETWORK] = ['198.51.100.7', '2001:db8:1:2:']
+  const statusOf = async (app: TestApp, address: string, key: string) =>
+    (await send(app, { 'X-Forwarded-For': address, 'X-Upload-Key': key })).status
 
-  async function lockOut(app: TestApp, address: string) {
-    for (let i = 0; i < 3; i++) expectFailure(await from(app, address, `guess-${i}`), 401, 'unauthorized')
-    expectFailure(await from(app, address, KEY), 429, 'rate_limited')
+  interface Guesser {
+    /** Default: with a trusted proxy. */
+    readonly server?: object
+    readonly guesses: readonly string[]
+    readonly isLockedOut: string
+    readonly goOn: readonly string[]
   }
-
-  it('behind a proxy that is trusted: others behind it go on', async () => {
-    const app = await startApp({ config })
-    await lockOut(app, '198.51.100.7')
-    expect((await from(app, '198.51.100.8', KEY)).status).toBe(200)
-    expect((await from(app, '2001:db8::1', KEY)).status).toBe(200)
-  })
-
-  it('from all addresses of his IPv6 network', async () => {
-    const app = await startApp({ config })
-    for (const host of ['1', '2', 'ffff:1']) {
-      const answer = await from(app, `2001:db8:1:2::${host}`, 'guess')
-      expectFailure(answer, 401, 'unauthorized')
-    }
-    expectFailure(await from(app, '2001:db8:1:2:9::9', KEY), 429, 'rate_limited')
-    expect((await from(app, '2001:db8:1:3::1', KEY)).status).toBe(200)
-  })
-
-  it.each(['GET /page/me', 'GET /history', 'GET /metrics', 'POST /upload'])(
-    'by %s: each guess is a warning in the log with the address, and the key in none',
-    async what => {
-      const app = await startApp({
-        config: {
-          ...config,
-          auth: { maxFailures: 2 },
-          metrics: { enabled: true, token: 't0ken-0f-prometheus' },
-          page: { history: true },
-        },
-      })
-      const [method = '', target = ''] = what.split(' ')
-      const headers = { 'X-Forwarded-For': '198.51.100.7', 'X-Upload-Key': 'gu3ss-0f-a-stranger' }
-      for (let i = 0; i < 3; i++) await ask(app.url, method, target, { headers })
-      const refusals = app.log.filter(line => line['level'] === 'warn' && 'err' in line)
-      expect(refusals).toMatchObject([
-        { address: '198.51.100.7', req: { method, path: target }, err: { code: 'unauthorized' } },
-        { address: '198.51.100.7', err: { code: 'unauthorized' } },
-        { address: '198.51.100.7', err: { code: 'rate_limited' } },
-      ])
-      expect(app.rawLog()).not.toContain('gu3ss')
-    },
-  )
-
-  it('by nobody who only looks at the page: no refusal is logged', async () => {
-    const app = await startApp({ config })
-    await ask(app.url, 'GET', '/', { headers: { 'X-Forwarded-For': '198.51.100.7' } })
-    expect(app.log.filter(line => 'err' in line)).toEqual([])
-  })
-
-  it('and writes addresses of others in front of his own', async () => {
-    const app = await startApp({ config })
-    for (const claimed of ['192.0.2.1', '192.0.2.2', '127.0.0.1'])
-      await from(app, `${claimed}, 198.51.100.9`, 'guess')
-    expectFailure(await from(app, '192.0.2.77, 198.51.100.9', KEY), 429, 'rate_limited')
-    for (const claimed of ['192.0.2.1', '192.0.2.2']) expect((await from(app, claimed, KEY)).status).toBe(200)
-  })
-
-  it('and claims other addresses where no proxy is trusted', async () => {
-    const app = await startApp({ config: { ...config, server: { key: KEY } } })
-    for (const claimed of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) await from(app, claimed, 'guess')
-    expectFailure(await from(app, '192.0.2.4', KEY), 429, 'rate_limited')
+  it.each<[who: string, guesser: Guesser]>([
+    [
+      'behind a proxy that is trusted: others behind it go on',
+      { guesses: Array(3).fill(ONE), isLockedOut: ONE, goOn: ['198.51.100.8', '2001:db8::1'] },
+    ],
+    [
+      'from all addresses of his IPv6 network',
+      {
+        ...{ guesses: ['1', '2', 'ffff:1'].map(host => `${NETWORK}:${host}`), isLockedOut: `${NETWORK}9::9` },
+        goOn: ['2001:db8:1:3::1'],
+      },
+    ],
+    [
+      'and writes addresses of others in front of his own',
+      {
+        guesses: ['192.0.2.1', '192.0.2.2', '127.0.0.1'].map(one => `${one}, ${ONE}`),
+        ...{ isLockedOut: `192.0.2.77, ${ONE}`, goOn: ['192.0.2.1', '192.0.2.2'] },
+      },
+    ],
+    [
+      'and claims other addresses where no proxy is trusted',
+      {
+        server: { key: KEY },
+        guesses: ['192.0.2.1', '192.0.2.2', '192.0.2.3'],
+        isLockedOut: '192.0.2.4',
+        goOn: [],
+      },
+    ],
+  ])('%s', async (_, { server = config.server, guesses, isLockedOut, goOn }) => {
+    const app = await startApp({ config: { ...config, server } })
+    for (const address of guesses) expect(await statusOf(app, address, 'guess')).toBe(401)
+    expect(await statusOf(app, isLockedOut, KEY)).toBe(429)
+    for (const address of goOn) expect(await statusOf(app, address, KEY)).toBe(200)
     // Programs on this machine are not asked for a key, and not kept out.
     expect((await post(`${app.url}/upload`, list('data:,hello'))).status).toBe(200)
   })
@@ -194,27 +165,43 @@ describe('attack: somebody guesses keys', () => {
     const directory = await makeDirectory()
     const socketPath = join(directory, 'upload.sock')
     await startApp({ directory, config: { ...config, server: { ...config.server, host: socketPath } } })
-    const through = (address: string, key: string) =>
-      ask('http://localhost', 'POST', '/upload', {
-        socketPath,
-        headers: { Host: 'localhost', 'X-Forwarded-For': address, 'X-Upload-Key': key },
-        body: '{"list":["data:,hello"]}',
-      })
-    for (let i = 0; i < 3; i++) expect((await through('198.51.100.7', `guess-${i}`)).status).toBe(401)
-    expect((await through('198.51.100.7', KEY)).status).toBe(429)
-    expect((await through('192.0.2.1, 198.51.100.7', KEY)).status).toBe(429)
-    expect((await through('198.51.100.8', KEY)).status).toBe(200)
+    const through = async (address: string, key: string) => {
+      const headers = { Host: 'localhost', 'X-Forwarded-For': address, 'X-Upload-Key': key }
+      const question = { socketPath, headers, body: '{"list":["data:,hello"]}' }
+      return (await ask('http://localhost', 'POST', '/upload', question)).status
+    }
+    for (let i = 0; i < 3; i++) expect(await through(ONE, `guess-${i}`)).toBe(401)
+    for (const address of [ONE, `192.0.2.1, ${ONE}`]) expect(await through(address, KEY)).toBe(429)
+    expect(await through('198.51.100.8', KEY)).toBe(200)
+  })
+
+  it.each(['GET /page/me', 'GET /history', 'GET /metrics', 'POST /upload'])(
+    'by %s: each guess is a warning in the log with the address, and the key in none',
+    async what => {
+      const more = { metrics: { enabled: true, token: 't0ken-0f-prometheus' }, page: { history: true } }
+      const app = await startApp({ config: { ...config, ...more, auth: { maxFailures: 2 } } })
+      const [method = '', target = ''] = what.split(' ')
+      const headers = { 'X-Forwarded-For': ONE, 'X-Upload-Key': 'gu3ss-0f-a-stranger' }
+      for (let i = 0; i < 3; i++) await ask(app.url, method, target, { headers })
+      const refusals = app.log.filter(line => line['level'] === 'warn' && 'err' in line)
+      expect(refusals).toMatchObject(
+        ['unauthorized', 'unauthorized', 'rate_limited'].map(code => ({ address: ONE, err: { code } })),
+      )
+      expect(refusals[0]).toMatchObject({ req: { method, path: target } })
+      expect(app.rawLog()).not.toContain('gu3ss')
+    },
+  )
+
+  it('by nobody who only looks at the page: no refusal is logged', async () => {
+    const app = await startApp({ config })
+    await ask(app.url, 'GET', '/', { headers: { 'X-Forwarded-For': ONE } })
+    expect(app.log.filter(line => 'err' in line)).toEqual([])
   })
 
   it('a thousand of them in one request', async () => {
     const app = await startApp({ config })
     const query = Array.from({ length: 1000 }, (_, i) => `key=guess-${i}`).join('&')
-    const right = await sendUpload(app.url, {
-      line: `POST /upload?${query}&key=${KEY} HTTP/1.1`,
-      headers: ['X-Forwarded-For: 198.51.100.1'],
-      body: '{"list":["data:,hello"]}',
-    })
-    expectFailure(right, 401, 'unauthorized')
+    expectFailure(await send(app, {}, undefined, `?${query}&key=${KEY}`), 401, 'unauthorized')
   })
 })
 

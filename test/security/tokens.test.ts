@@ -41,25 +41,16 @@ async function startWith(entry: object, auth: object = {}, config: object = {}) 
     token: (claims: JWTPayload = {}, key: SigningKey = rsa) =>
       sign(key, { iss: issuer.url, ...GITHUB, ...claims }),
     async upload({ headers = [], target = '/upload' }: Sent) {
-      const line = `POST ${target} HTTP/1.1`
-      const {
-        status,
-        headers: got,
-        body,
-      } = await sendRaw(app.url, {
-        line,
-        headers: [TYPE, ...headers],
-        body: FORM,
-      })
-      const answer = JSON.parse(body.toString('utf8')) as { code?: string; message: string }
-      const lines = app.log.filter(line => (line['req'] as { path?: string } | undefined)?.path === '/upload')
-      return {
-        status,
-        retryAfter: Number(got.get('retry-after')),
-        code: answer.code,
-        message: answer.message,
-        line: lines.at(-1),
-      }
+      const request = { line: `POST ${target} HTTP/1.1`, headers: [TYPE, ...headers], body: FORM }
+      const { status, headers: got, body } = await sendRaw(app.url, request)
+      const { code, message } = JSON.parse(body.toString('utf8')) as { code?: string; message: string }
+      const line = app.log.findLast(one => (one['req'] as { path?: string } | undefined)?.path === '/upload')
+      return { status, retryAfter: Number(got.get('retry-after')), code, message, line }
+    },
+    async history(token: string) {
+      const headers = [`Authorization: Bearer ${token}`]
+      const { body } = await sendRaw(app.url, { line: 'GET /history HTTP/1.1', headers })
+      return JSON.parse(body.toString()).result as unknown[]
     },
   }
 }
@@ -68,37 +59,17 @@ const OWNER = { preset: 'github-actions', claims: { repository_owner_id: ['1234'
 const bearer = (token: string) => ({ headers: [`Authorization: Bearer ${token}`] })
 
 it('a job uploads with its token, is named in log and history, and sorts its files by {user}', async () => {
-  const { app, token, upload } = await startWith(OWNER)
+  const { app, token, upload, history } = await startWith(OWNER)
   const right = await token()
   for (const header of ['Authorization: Bearer ', 'Authorization: ', 'X-Upload-Key: ', 'X-PicGo-Secret: ']) {
     const { status, line } = await upload({ headers: [header + right] })
     expect(status).toBe(200)
     expect(line).toMatchObject({ admittedBy: 'token', caller: 'token ci: acme/site' })
   }
-  const files = await app.files()
-  expect(files.join()).toMatch(/\/site-[0-9a-f]{6}\/a/)
-  const history = await sendRaw(app.url, {
-    line: 'GET /history HTTP/1.1',
-    headers: [`Authorization: Bearer ${right}`],
-  })
-  expect(JSON.parse(history.body.toString()).result).not.toEqual([])
-  const other = await token({ repository: 'acme/other' })
-  const empty = await sendRaw(app.url, {
-    line: 'GET /history HTTP/1.1',
-    headers: [`Authorization: Bearer ${other}`],
-  })
-  expect(JSON.parse(empty.body.toString()).result).toEqual([])
+  expect((await app.files()).join()).toMatch(/\/site-[0-9a-f]{6}\/a/)
+  expect(await history(right)).not.toEqual([])
+  expect(await history(await token({ repository: 'acme/other' }))).toEqual([])
   expect(app.rawLog()).not.toContain(right.slice(0, 40))
-})
-
-it('both forms of GitHub’s sub are the same repository', async () => {
-  const { token, upload } = await startWith(OWNER)
-  const subs = ['repo:acme/site:ref:refs/heads/main', 'repo:acme@1234/site@99:ref:refs/heads/main']
-  for (const sub of subs) {
-    const { status, line } = await upload(bearer(await token({ sub })))
-    expect(status).toBe(200)
-    expect(line).toMatchObject({ caller: 'token ci: acme/site' })
-  }
 })
 
 it('attack: a foreign repository with our audience gets an answer that names no claim; the log does', async () => {
@@ -133,21 +104,16 @@ it('an upload key needs no token, and one right one of several is enough', async
 })
 
 describe('the limit of wrong keys', () => {
-  it('expired tokens from one address, however many, do not block the right one beside', async () => {
-    const { token, upload } = await startWith(OWNER, { maxFailures: 3 })
-    const [expired, right] = [await token({ exp: 1 }), await token()]
-    const all = await Promise.all(Array.from({ length: 50 }, () => upload(bearer(expired))))
-    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([401]))
-    expect(await upload(bearer(right))).toMatchObject({ status: 200 })
-  })
-
   it.each([
-    ['a foreign repository', { repository_owner_id: '666' }, 401],
-    ['another audience', { aud: 'https://elsewhere.example' }, 401],
-    ['another issuer', { iss: 'https://elsewhere.example' }, 401],
-  ])('tokens of %s do not count', async (_, claims, status) => {
+    ['a foreign repository', { repository_owner_id: '666' }],
+    ['another audience', { aud: 'https://elsewhere.example' }],
+    ['another issuer', { iss: 'https://elsewhere.example' }],
+    ['a time that has passed', { exp: 1 }],
+  ])('tokens of %s do not count, however many come at once', async (_, claims) => {
     const { token, upload } = await startWith(OWNER, { maxFailures: 2 })
-    for (let i = 0; i < 5; i++) expect(await upload(bearer(await token(claims)))).toMatchObject({ status })
+    const unfit = bearer(await token(claims))
+    const all = await Promise.all(Array.from({ length: 20 }, () => upload(unfit)))
+    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([401]))
     expect(await upload(bearer(await token()))).toMatchObject({ status: 200 })
   })
 
@@ -161,20 +127,14 @@ describe('the limit of wrong keys', () => {
     expect(await upload(bearer(await token()))).toMatchObject({ status: 429, code: 'rate_limited' })
   })
 
-  it('attack: keys are guessed beside an expired token that does not count', async () => {
-    const { token, upload } = await startWith(OWNER, { maxFailures: 3 })
-    const expired = await token({ exp: 1 })
-    for (let i = 0; i < 3; i++)
-      await upload({ headers: [`X-Upload-Key: guess-${i}`, `Authorization: Bearer ${expired}`] })
-    expect(await upload({ headers: [`X-Upload-Key: ${KEY}`] })).toMatchObject({ status: 429 })
-  })
-
-  it('attack: keys are guessed while the key server is away', async () => {
+  it.each([
+    ['attack: keys are guessed beside an expired token that does not count', { exp: 1 }, false],
+    ['attack: keys are guessed while the key server is away', {}, true],
+  ])('%s', async (_, claims, isAway) => {
     const { issuer, token, upload } = await startWith(OWNER, { maxFailures: 3 })
-    issuer.misbehave = (_, res) => void res.destroy()
-    const right = await token()
-    for (let i = 0; i < 3; i++)
-      await upload({ headers: [`X-Upload-Key: guess-${i}`, `Authorization: Bearer ${right}`] })
+    if (isAway) issuer.misbehave = (_, res) => void res.destroy()
+    const beside = `Authorization: Bearer ${await token(claims)}`
+    for (let i = 0; i < 3; i++) await upload({ headers: [`X-Upload-Key: guess-${i}`, beside] })
     expect(await upload({ headers: [`X-Upload-Key: ${KEY}`] })).toMatchObject({ status: 429 })
   })
 })
@@ -213,7 +173,7 @@ describe('a reverse proxy that signs', () => {
       'Cf-Access-Jwt-Assertion',
       rsa,
       () => ({}),
-      { aud: [AUDIENCE], type: 'app', identity_nonce: 'x', sub: 'u1', country: 'DE' },
+      { aud: [AUDIENCE], type: 'app', sub: 'u1' },
     ],
     [
       'google-iap',
@@ -227,7 +187,7 @@ describe('a reverse proxy that signs', () => {
       'X-Pomerium-Jwt-Assertion',
       elliptic,
       () => ({}),
-      { sub: 'u1', groups: ['dev'], name: 'Bob', sid: 's' },
+      { sub: 'u1', groups: ['dev'], name: 'Bob' },
     ],
   ])('%s names the person, but not to pages of other sites', async (preset, header, key, entry, claims) => {
     const issuer = await startKeyServer([rsa, elliptic])
@@ -239,21 +199,20 @@ describe('a reverse proxy that signs', () => {
       const { status, body } = await sendRaw(app.url, { headers: [TYPE, ...headers], body: FORM })
       return [status, JSON.parse(body.toString()).code]
     }
-    expect(await send(`${header}: ${token}`, `Origin: ${AUDIENCE}`)).toEqual([200, undefined])
-    expect(await send(`${header}: ${token}`)).toEqual([200, undefined])
+    const [unauthorized, fine] = [
+      [401, 'unauthorized'],
+      [200, undefined],
+    ]
+    expect(await send(`${header}: ${token}`, `Origin: ${AUDIENCE}`)).toEqual(fine)
+    expect(await send(`${header}: ${token}`)).toEqual(fine)
     expect(app.log.at(-1)).toMatchObject({ admittedBy: 'token', caller: 'token sso: bob@example.com' })
-    expect(await send(`${header}: ${token}`, 'Origin: https://evil.example')).toEqual([
-      403,
-      'origin_forbidden',
-    ])
+    const elsewhere = await send(`${header}: ${token}`, 'Origin: https://evil.example')
+    expect(elsewhere).toEqual([403, 'origin_forbidden'])
     // What comes through the reverse proxy is never local, even if it connects from this machine.
-    expect(await send(`${header}: ${token}x`)).toEqual([401, 'unauthorized'])
-    expect(await send(`${header}: x`)).toEqual([401, 'unauthorized'])
-    expect(await send(`Authorization: Bearer ${token}`, 'X-Forwarded-For: 192.0.2.1')).toEqual([
-      401,
-      'unauthorized',
-    ])
-    expect(await send(`${header}: ${token}`, `${header}: ${token}`)).toEqual([401, 'unauthorized'])
+    expect(await send(`${header}: ${token}x`)).toEqual(unauthorized)
+    expect(await send(`${header}: x`)).toEqual(unauthorized)
+    expect(await send(`Authorization: Bearer ${token}`, 'X-Forwarded-For: 192.0.2.1')).toEqual(unauthorized)
+    expect(await send(`${header}: ${token}`, `${header}: ${token}`)).toEqual(unauthorized)
     const page = await sendRaw(app.url, { line: 'GET /page/me HTTP/1.1', headers: [`${header}: ${token}`] })
     expect(page.body.toString()).toContain('bob@example.com')
   })
@@ -273,68 +232,41 @@ it('attack: a header of one’s own for tokens of a reverse proxy is open to no 
   expect(await upload({ headers: ['X-Id-Token: x'] })).toMatchObject({ status: 401 })
 })
 
-describe('the documented tokens of', () => {
-  it.each<[preset: string, settings: object, claims: JWTPayload, user: string]>([
-    [
-      'gitlab',
-      { claims: { project_id: ['22'], ref_protected: ['true'] } },
-      {
-        namespace_id: '72',
-        namespace_path: 'my-group',
-        project_id: '22',
-        project_path: 'my-group/my-project',
-        sub: 'project_path:my-group/my-project:ref_type:branch:ref:main',
-        ref_protected: 'true',
-        runner_id: 1,
-        pipeline_source: 'push',
-      },
-      'my-group/my-project',
-    ],
-    [
-      'buildkite',
-      { claims: { organization_slug: ['acme-inc'] } },
-      {
-        sub: 'organization:acme-inc:pipeline:super-duper-app:ref:refs/heads/main',
-        organization_slug: 'acme-inc',
-        pipeline_slug: 'super-duper-app',
-        build_number: 1,
-        build_branch: 'main',
-      },
-      'acme-inc/super-duper-app',
-    ],
-    [
-      'circleci',
-      {
-        claims: {
-          'oidc.circleci.com/vcs-origin': ['github.com/acme/*'],
-          'oidc.circleci.com/ssh-rerun': ['false'],
-        },
-      },
-      {
-        sub: 'org/o1/project/p1/user/u1',
-        'oidc.circleci.com/project-id': 'p1',
-        'oidc.circleci.com/vcs-origin': 'github.com/acme/site',
-        'oidc.circleci.com/vcs-ref': 'refs/heads/main',
-        'oidc.circleci.com/ssh-rerun': false,
-      },
-      'p1',
-    ],
-    [
-      'kubernetes',
-      { claims: { sub: ['system:serviceaccount:ci:*'] } },
-      {
-        aud: [AUDIENCE],
-        sub: 'system:serviceaccount:ci:builder',
-        'kubernetes.io': { namespace: 'ci', serviceaccount: { name: 'builder' } },
-      },
-      'system:serviceaccount:ci:builder',
-    ],
-  ])('%s', async (preset, settings, claims, user) => {
-    const { token, upload } = await startWith({ preset, ...settings })
-    const { status, line } = await upload(bearer(await token(claims)))
-    expect(status).toBe(200)
-    expect(line).toMatchObject({ caller: `token ci: ${user}` })
-  })
+const CIRCLE = 'oidc.circleci.com/'
+const SERVICE_ACCOUNT = 'system:serviceaccount:ci:builder'
+
+it.each<[preset: string, claims: Record<string, string[]>, sent: JWTPayload, user: string]>([
+  [
+    'gitlab',
+    { project_id: ['22'], ref_protected: ['true'] },
+    { project_id: '22', project_path: 'my-group/my-project', ref_protected: 'true' },
+    'my-group/my-project',
+  ],
+  [
+    'buildkite',
+    { organization_slug: ['acme-inc'] },
+    { organization_slug: 'acme-inc', pipeline_slug: 'super-duper-app', build_number: 1 },
+    'acme-inc/super-duper-app',
+  ],
+  [
+    'circleci',
+    { [`${CIRCLE}vcs-origin`]: ['github.com/acme/*'], [`${CIRCLE}ssh-rerun`]: ['false'] },
+    {
+      ...{ [`${CIRCLE}project-id`]: 'p1', [`${CIRCLE}vcs-origin`]: 'github.com/acme/site' },
+      [`${CIRCLE}ssh-rerun`]: false,
+    },
+    'p1',
+  ],
+  [
+    'kubernetes',
+    { sub: ['system:serviceaccount:ci:*'] },
+    { aud: [AUDIENCE], sub: SERVICE_ACCOUNT },
+    SERVICE_ACCOUNT,
+  ],
+])('the documented tokens of %s are accepted', async (preset, claims, sent, user) => {
+  const { token, upload } = await startWith({ preset, claims })
+  const { status, line } = await upload(bearer(await token(sent)))
+  expect({ status, line }).toMatchObject({ status: 200, line: { caller: `token ci: ${user}` } })
 })
 
 it('keys from a file need no network, and the file is not uploaded', async () => {
@@ -372,12 +304,4 @@ it('attack: a token that is larger than the server reads', async () => {
   expect((await upload({ headers: [line] }).catch(() => ({ status: 431 }))).status).toBe(431)
   expect(issuer.asked).toEqual([])
   expect(await upload(bearer(await token({ x: 'x'.repeat(8 * 1024) })))).toMatchObject({ status: 200 })
-})
-
-it('the metrics are not for jobs', async () => {
-  const { app, token } = await startWith(OWNER, {}, { metrics: { enabled: true, token: 'm3trics' } })
-  const headers = [`Authorization: Bearer ${await token()}`]
-  expect(await sendRaw(app.url, { line: 'GET /metrics HTTP/1.1', headers })).toMatchObject({
-    status: 401,
-  })
 })
