@@ -113,7 +113,7 @@ it('keys may come from the environment, from a file, and from a file with a line
 
 describe('attack: somebody guesses keys', () => {
   const config = { server: { key: KEY, trustProxy: ['loopback'] }, auth: { maxFailures: 3 } }
-  const [ONE, NETWORK] = ['198.51.100.7', '2001:db8:1:2:']
+  const ONE = '198.51.100.7'
   const statusOf = async (app: TestApp, address: string, key: string) =>
     (await send(app, { 'X-Forwarded-For': address, 'X-Upload-Key': key })).status
 
@@ -128,13 +128,6 @@ describe('attack: somebody guesses keys', () => {
     [
       'behind a proxy that is trusted: others behind it go on',
       { guesses: Array(3).fill(ONE), isLockedOut: ONE, goOn: ['198.51.100.8', '2001:db8::1'] },
-    ],
-    [
-      'from all addresses of his IPv6 network',
-      {
-        ...{ guesses: ['1', '2', 'ffff:1'].map(host => `${NETWORK}:${host}`), isLockedOut: `${NETWORK}9::9` },
-        goOn: ['2001:db8:1:3::1'],
-      },
     ],
     [
       'and writes addresses of others in front of his own',
@@ -196,12 +189,6 @@ describe('attack: somebody guesses keys', () => {
     const app = await startApp({ config })
     await ask(app.url, 'GET', '/', { headers: { 'X-Forwarded-For': ONE } })
     expect(app.log.filter(line => 'err' in line)).toEqual([])
-  })
-
-  it('a thousand of them in one request', async () => {
-    const app = await startApp({ config })
-    const query = Array.from({ length: 1000 }, (_, i) => `key=guess-${i}`).join('&')
-    expectFailure(await send(app, {}, undefined, `?${query}&key=${KEY}`), 401, 'unauthorized')
   })
 })
 

@@ -1,15 +1,12 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { basename } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createHttpServer } from '../../src/server/http-server.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
-import { needsLinux } from '../helpers/needs.ts'
-import { openFilesBelow } from '../helpers/open-files.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
@@ -149,13 +146,6 @@ describe('attack: lists that are held back fill the memory', () => {
     },
   )
 
-  it('3000 of 64 KB that lack their end take no more than the budget', async () => {
-    const app = await startApp({ config })
-    const held = await Promise.all(Array.from({ length: 60 }, () => begin(app.url, 64 * 1024)))
-    await vi.waitUntil(async () => (await spooled(app)).length > 20, 10_000)
-    for (const one of held) expect(await one.finish()).toMatchObject({ status: 200 })
-  })
-
   it('a data: address with a million parameters is refused', async () => {
     const app = await startApp()
     const answer = await post(`${app.url}/upload`, list(`data:${';a=b'.repeat(1e6)},hello`))
@@ -271,18 +261,5 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
     await vi.waitUntil(() => parsed.all >= 20 || open.every(socket => socket.closed), 10_000)
     for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
     expect(parsed.all).toBeLessThanOrEqual(20)
-  })
-
-  it('leaves no file open that is served, when the client leaves', async context => {
-    needsLinux(context, 'open files are seen in /proc')
-    const app = await startApp()
-    const { result } = await post(`${app.url}/upload`, list(`data:,${'x'.repeat(4 * 1024 * 1024)}`))
-    const { hostname, port, pathname } = new URL(String(result?.[0]))
-    const clients = [1, 2, 3, 4, 5].map(() => connect(Number(port), hostname).pause())
-    for (const client of clients) client.write(`GET ${pathname} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(300))
-    const open = () => openFilesBelow(app.directory).filter(path => path.endsWith(basename(pathname)))
-    await vi.waitUntil(() => open().length >= clients.length)
-    for (const client of clients) client.destroy()
-    await vi.waitUntil(() => open().length === 0, 10_000)
   })
 })

@@ -254,17 +254,6 @@ const FOUND: [what: string, message: RegExp, prepare: Found][] = [
     },
   ],
   [
-    'a file that is read-only',
-    closedBy('EROFS'),
-    async (disk, path, context) => {
-      await mountSmall(context, disk, '2m')
-      await makeDatabase(path)
-      execFileSync('mount', ['--bind', path, path])
-      execFileSync('mount', ['-o', 'remount,bind,ro', path])
-      return () => execFileSync('umount', [path])
-    },
-  ],
-  [
     'a folder that is read-only around a file that is not',
     closedBy('SQLITE_READONLY'),
     async (disk, path, context) => {
@@ -368,7 +357,6 @@ describe('a store whose file is lost under a running server', () => {
   /** What is done to the file, and which one the error names. */
   const LOSSES: [string, (path: string) => Promise<unknown>, string][] = [
     ['removed', path => rm(path), 'store.db'],
-    ['removed with all that belongs to it', path => rm(dirname(path), { recursive: true }), 'store.db'],
     ['left without its log', path => rm(`${path}-wal`), 'store.db-wal'],
     [
       'replaced by an older one',

@@ -22,23 +22,20 @@ describe('a certificate', () => {
   const send = async (app: TestApp, name: string) =>
     post(`${app.url}/upload?picbed=http&configName=${name}`, list('data:,hello'))
 
-  it.for([
-    ['that nobody signed', {}],
-    ['for another name, even where it is trusted', { name: 'DNS:other.example' }],
-  ] as const)(
-    '%s is refused by every kind of destination, before a secret is sent',
-    async ([, { name }], context) => {
-      needs(context, 'openssl', 'openssl')
-      const { server, certFile } = await startSecure(name)
-      const app = await startWith(destinationsAt(server.origin, name ? { caFile: certFile } : {}))
-      for (const type of TYPES) {
-        const answer = await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))
-        expectFailure(answer, 502, 'destination_failed')
-        expect(answer.message, type).toMatch(/certificate/)
-      }
-      expect(server.requests).toEqual([])
-    },
-  )
+  it.for<[what: string, name?: string]>([
+    ['that nobody signed'],
+    ['for another name, even where it is trusted', 'DNS:other.example'],
+  ])('%s is refused by every kind of destination, before a secret is sent', async ([, name], context) => {
+    needs(context, 'openssl', 'openssl')
+    const { server, certFile } = await startSecure(name)
+    const app = await startWith(destinationsAt(server.origin, name ? { caFile: certFile } : {}))
+    for (const type of TYPES) {
+      const answer = await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))
+      expectFailure(answer, 502, 'destination_failed')
+      expect(answer.message, type).toMatch(/certificate/)
+    }
+    expect(server.requests).toEqual([])
+  })
 
   it('is taken where "caFile" names it, or with "insecureTls", of which the log warns, and there alone', async context => {
     needs(context, 'openssl', 'openssl')
