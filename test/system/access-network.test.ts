@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, type TestContext } from 'vitest'
+import { expect, it, type TestContext } from 'vitest'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post } from '../helpers/form.ts'
 import { needs, needsRoot } from '../helpers/needs.ts'
 import { runProgram } from '../helpers/run-program.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 let count = 0
@@ -69,32 +69,27 @@ async function serve(context: TestContext, server: object) {
   return { app, network, url: `http://${network.here}:${new URL(app.url).port}` }
 }
 
-async function writePicture(app: TestApp): Promise<string> {
+it('a caller from another machine needs the key, whatever it says of itself, and gets a link that it can fetch', async context => {
+  const { app, network, url } = await serve(context, { key: KEY, trustProxy: ['uniquelocal'] })
   const path = join(app.directory, 'a.txt')
   await writeFile(path, 'hello')
-  return path
-}
-
-const form = (path: string) => ['-F', `file=@${path}`]
-
-describe('a caller from another machine', () => {
-  it('needs the key, whatever it says of itself, and gets a link that it can fetch', async context => {
-    const { app, network, url } = await serve(context, { key: KEY, trustProxy: ['uniquelocal'] })
-    const path = await writePicture(app)
-    const wrong = ['X-Upload-Key: wrong', 'Authorization: Bearer wrong', 'X-PicGo-Secret: wrong']
-    const local = ['Host: localhost', 'X-Forwarded-For: 127.0.0.1', 'Origin: app://obsidian.md']
-    for (const header of ['X-A: b', ...wrong, ...local]) {
-      const answer = await network.curl(...form(path), '-H', header, `${url}/upload`)
-      expectFailure(answer, 401, 'unauthorized')
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-    }
-    const answer = await network.curl(...form(path), `-HX-Upload-Key: ${KEY}`, `${url}/upload`)
-    expect(answer).toMatchObject({ status: 200, success: true })
-    expect(answer.result[0]).toMatch(`${url}/files/`)
-    expect(await network.curl(answer.result[0]!)).toMatchObject({ status: 200, body: 'hello' })
-    const line = { caller: 'server', admittedBy: 'key', address: network.there }
-    expect(app.log.find(one => one['stored'])).toMatchObject(line)
+  const form = ['-F', `file=@${path}`, `${url}/upload`]
+  const wrong = ['X-Upload-Key: wrong', 'Authorization: Bearer wrong', 'X-PicGo-Secret: wrong']
+  const local = ['Host: localhost', 'X-Forwarded-For: 127.0.0.1', 'Origin: app://obsidian.md']
+  for (const header of ['X-A: b', ...wrong, ...local]) {
+    const answer = await network.curl('-H', header, ...form)
+    expectFailure(answer, 401, 'unauthorized')
+    expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+  }
+  const answer = await network.curl(`-HX-Upload-Key: ${KEY}`, ...form)
+  expect(answer).toMatchObject({
+    status: 200,
+    success: true,
+    result: [expect.stringMatching(`^${url}/files/`)],
   })
+  expect(await network.curl(String(answer.result[0]))).toMatchObject({ status: 200, body: 'hello' })
+  const line = { caller: 'server', admittedBy: 'key', address: network.there }
+  expect(app.log.find(one => one['stored'])).toMatchObject(line)
 })
 
 it('attack: a caller with a key has the server fetch from its own public addresses', async context => {

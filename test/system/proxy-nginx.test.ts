@@ -95,28 +95,17 @@ describe('below a path of a site, over a Unix socket', () => {
   })
 })
 
-describe('attack: a proxy on this machine that marks nothing', () => {
-  const unmarked = (url: string, headers = {}) =>
-    ask(url, 'POST', '/upload', { headers, body: '{"list":["data:,hello"]}' })
-
-  /** nginx with `proxy_pass` and nothing else, which sends its own Host and no header of its own, or with `directive`. */
-  async function startUnmarked(context: TestContext, config: object, directive = '') {
-    needs(context, 'nginx', 'nginx-light')
-    const port = await findFreePorts()
-    const app = await startApp({ config: { server: { key: KEY }, ...config } })
-    const servers = `server { listen 127.0.0.1:${port}; ${directive} location / { proxy_pass ${app.url}; } }`
-    await runNginx(await makeDirectory(), servers, port)
-    const url = `http://127.0.0.1:${port}`
-    return { app, url }
-  }
-
-  it('can not be told from a program: SECURITY.md says so', async context => {
-    const { url } = await startUnmarked(context, {})
-    expect((await unmarked(url)).status).toBe(200)
-    expect(await readFile(new URL('../../SECURITY.md', import.meta.url), 'utf8')).toContain(
-      'auth.loopbackExempt',
-    )
-  })
+it('attack: a proxy on this machine that marks nothing can not be told from a program: SECURITY.md says so', async context => {
+  needs(context, 'nginx', 'nginx-light')
+  const port = await findFreePorts()
+  const app = await startApp({ config: { server: { key: KEY } } })
+  // It sends its own Host, and no header of its own.
+  const servers = `server { listen 127.0.0.1:${port}; location / { proxy_pass ${app.url}; } }`
+  await runNginx(await makeDirectory(), servers, port)
+  const body = '{"list":["data:,hello"]}'
+  expect((await ask(`http://127.0.0.1:${port}`, 'POST', '/upload', { body })).status).toBe(200)
+  for (const file of ['SECURITY.md', 'docs/guides/reverse-proxy.md', 'README.md'])
+    expect(await readFile(file, 'utf8')).toContain('auth.loopbackExempt')
 })
 
 /** nginx set up by the example, with a certificate for 127.0.0.1, in front of a server with the settings of its page. */
@@ -162,7 +151,7 @@ async function startBehindTls(context: TestContext) {
 }
 
 it('the example for TLS stores what has a key, refuses what has none, and no log holds the key', async context => {
-  const { app, url, curl, directory, accessLog } = await startBehindTls(context)
+  const { app, url, plain, curl, directory, accessLog } = await startBehindTls(context)
   const link = await curl('-H', `X-Upload-Key: ${KEY}`, '-F', 'file=@a.png', `${url}/upload?reply=text`)
   expect(link).toContain(`${url}/files/Default/`)
   await curl('-o', 'b.png', link.trim())
@@ -177,10 +166,6 @@ it('the example for TLS stores what has a key, refuses what has none, and no log
   await expect.poll(accessLog).toContain(`"HEAD /files/none" 404`)
   for (const log of [await accessLog(), app.rawLog()]) expect(log).toContain(id)
   expect(id).not.toBe('')
-})
-
-it('the example for TLS leads plain HTTP to HTTPS', async context => {
-  const { url, plain, curl } = await startBehindTls(context)
   const target = await curl('-o', 'page', '-w', '%{redirect_url}', `${plain}/files/a%20b.png?x=1`)
-  expect(target).toBe(`${url}/files/a%20b.png?x=1`)
+  expect(target, 'plain HTTP leads to HTTPS').toBe(`${url}/files/a%20b.png?x=1`)
 })
