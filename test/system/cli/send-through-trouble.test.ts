@@ -70,11 +70,8 @@ async function makeFiles(sizes: readonly number[]): Promise<{ cwd: string; hashe
   return { cwd, hashes }
 }
 
-const readLines = (stdout: string) =>
-  stdout
-    .trim()
-    .split('\n')
-    .map(line => JSON.parse(line))
+const send = (port: number, cwd: string, ...args: string[]) =>
+  runCli(['upload', '-q', '--server', `127.0.0.1:${port}`, ...args, 'out'], { cwd })
 
 describe('upload --server through trouble', () => {
   it('60 files reach a server that is killed three times behind a proxy that answers 502 and 429 by turns', {
@@ -96,63 +93,37 @@ describe('upload --server through trouble', () => {
     const { cwd, hashes } = await makeFiles(
       Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? 1024 : 70_000 + n * 20_000)),
     )
-    const address = `http://127.0.0.1:${proxy.port}`
-    const { code, stdout, stderr } = await runCli(
-      ['upload', '-q', '--server', address, '--format', 'ndjson', 'out'],
-      { cwd },
-    )
+    const { code, stdout, stderr } = await send(proxy.port, cwd, '--format', 'json')
     await restarted
     expect(code, stderr).toBe(0)
-    const results = readLines(stdout)
+    const results: { name: string; url: string }[] = JSON.parse(stdout)
     expect(results.map(({ name }) => name)).toEqual([...hashes.keys()])
     for (const { name, url } of results) expect(sha256(await download(url)), name).toBe(hashes.get(name))
     // Nothing but what has a link: no file is stored twice.
-    const linked = results.map(({ url }) => decodeURIComponent(url.split('/').at(-1)))
+    const linked = results.map(({ url }) => decodeURIComponent(url.split('/').at(-1) ?? ''))
     expect((await server.stored()).toSorted()).toEqual(linked.toSorted())
     expect(proxy.seen.length).toBeGreaterThan(60)
   })
 
-  it('one file that can not be stored is named, the others are stored, and the exit code says so', async () => {
-    const server = await startServer({ fileSize: '100KB' })
-    const { cwd } = await makeFiles([1000, 2000, 200_000, 3000, 4000])
-    const address = `http://127.0.0.1:${server.port}`
-    const { code, stdout, stderr } = await runCli(['upload', '--server', address, 'out/*'], { cwd })
-    expect(code).toBe(3)
-    expect(stdout.trim().split('\n')).toHaveLength(4)
-    expect(stderr).toContain('[4/5] ')
-    expect(stderr).toMatch(/^out\/002\.bin: "002\.bin" is larger than 100 KB/m)
-    expect(stderr).toContain(
-      `1 of 5 files failed. Try again: upload-server upload --server ${address} out/002.bin\n`,
-    )
-    expect(await server.stored()).toHaveLength(4)
-  })
-
-  it.each<[string, Fault]>([
-    ['is lost', 'lost answer'],
-    ['is a reset', 'reset'],
-    ['is a 503 of a proxy in JSON', { status: 503, body: '{"message":"no healthy upstream"}' }],
-    ['is a 408', { status: 408 }],
-  ])('the first answer %s: it is sent again and stored once', async (_, fault) => {
-    const server = await startServer()
-    const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? fault : undefined))
-    const { cwd } = await makeFiles([100_000])
-    const { code, stdout, stderr } = await runCli(['upload', '--server', `127.0.0.1:${proxy.port}`, 'out'], {
-      cwd,
-    })
-    expect(code, stderr).toBe(0)
-    expect(stdout).toMatch(/^http\S+\n$/)
-    expect(stderr).toMatch(/^127\.0\.0\.1:\d+ .*\. Retrying for up to 5 min\.$/m)
-    expect(await server.stored()).toHaveLength(1)
-  })
-
-  it('the time that --retry-max-time gives is the time that is named', async () => {
-    const server = await startServer()
-    const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? { status: 503 } : undefined))
-    const { cwd } = await makeFiles([100])
-    const args = ['--server', `127.0.0.1:${proxy.port}`, '--retry-max-time', '90s', 'out']
-    const { stderr } = await runCli(['upload', ...args], { cwd })
-    expect(stderr).toContain('Retrying for up to 90 s.')
-  })
+  it.each<[string, Fault, string[]]>([
+    ['is lost', 'lost answer', []],
+    ['is a reset', 'reset', []],
+    ['is a 503 of a proxy in JSON', { status: 503, body: '{"message":"no healthy upstream"}' }, []],
+    ['is a 408', { status: 408 }, ['--retry-max-time', '90s']],
+  ])(
+    'the first answer %s: it is sent again, for the time that is named, and stored once',
+    async (_, fault, args) => {
+      const server = await startServer()
+      const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? fault : undefined))
+      const { cwd } = await makeFiles([100_000])
+      const { code, stdout, stderr } = await send(proxy.port, cwd, ...args)
+      expect(code, stderr).toBe(0)
+      expect(stdout).toMatch(/^http\S+\n$/)
+      const time = args[1] === undefined ? '5 min' : '90 s'
+      expect(stderr).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ .*\\. Retrying for up to ${time}\\.$`, 'm'))
+      expect(await server.stored()).toHaveLength(1)
+    },
+  )
 
   it('a file that is cut short between two attempts is not sent, the next one is', async () => {
     const server = await startServer()
@@ -162,8 +133,7 @@ describe('upload --server through trouble', () => {
       truncateSync(join(cwd, 'out/000.bin'), 50_000)
       return { status: 503 }
     })
-    const args = ['-q', '--concurrency', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
-    const { code, stderr } = await runCli(['upload', ...args], { cwd })
+    const { code, stderr } = await send(proxy.port, cwd, '--concurrency', '1')
     expect(code).toBe(3)
     expect(stderr).toMatch(/^out\/000\.bin: the file changed while it was being sent$/m)
     expect(await server.stored()).toHaveLength(1)
@@ -172,20 +142,18 @@ describe('upload --server through trouble', () => {
   it('a job that is run again gets the links it had, and another one new ones', async () => {
     const server = await startServer()
     const { cwd } = await makeFiles([1000, 100_000])
-    const run = async (...args: string[]) =>
-      (await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, ...args, 'out'], { cwd })).stdout
-    const first = await run('--job', '1')
-    expect(await run('--job', '1')).toBe(first)
-    expect(await run('--job', '2')).not.toBe(first)
+    const run = async (job: string) => (await send(server.port, cwd, '--job', job)).stdout
+    const first = await run('1')
+    expect(await run('1')).toBe(first)
+    expect(await run('2')).not.toBe(first)
     expect(await server.stored()).toHaveLength(4)
   })
 
   it('--wait waits for a server that is not there yet; without it that is an error at once', async () => {
     const port = await findFreePorts()
     const { cwd } = await makeFiles([1000])
-    const args = ['upload', '--server', `127.0.0.1:${port}`, 'out']
-    expect(await runCli(args, { cwd })).toMatchObject({ code: 4, stdout: '' })
-    const waiting = runCli([...args, '--wait'], { cwd })
+    expect(await send(port, cwd)).toMatchObject({ code: 4, stdout: '' })
+    const waiting = send(port, cwd, '--wait')
     await startServer({}, port)
     expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringMatching(/^http/) })
   })
@@ -193,21 +161,17 @@ describe('upload --server through trouble', () => {
   it('nobody there ends at the time limit, not file by file', async () => {
     const proxy = await startProxy(1, () => ({ status: 502 }))
     const { cwd } = await makeFiles(Array.from({ length: 12 }, () => 70_000))
-    const args = ['upload', '-q', '--retry-max-time', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
-    const { code, stderr } = await runCli(args, { cwd })
-    expect(code).toBe(4)
-    expect(stderr).toContain('12 of 12 files failed.')
+    expect(await send(proxy.port, cwd, '--retry-max-time', '1')).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('12 of 12 files failed.'),
+    })
   })
 
   it('a wrong key is tried by the first requests alone: more would lock the address out', async () => {
-    const proxy = await startProxy(1, () => ({
-      status: 401,
-      body: '{"success":false,"message":"The key is wrong."}',
-    }))
+    const body = '{"success":false,"message":"The key is wrong."}'
+    const proxy = await startProxy(1, () => ({ status: 401, body }))
     const { cwd } = await makeFiles(Array.from({ length: 30 }, () => 70_000))
-    const { code, stderr } = await runCli(['upload', '-q', '--server', `127.0.0.1:${proxy.port}`, 'out'], {
-      cwd,
-    })
+    const { code, stderr } = await send(proxy.port, cwd)
     expect(code).toBe(5)
     expect(stderr).toMatch(
       /^out\/000\.bin and 29 others: The key is wrong\. Pass the upload key of that server with --key or UPLOAD_SERVER_KEY\.$/m,
@@ -218,12 +182,7 @@ describe('upload --server through trouble', () => {
   it('what a proxy refuses as too large together is sent one by one', async () => {
     const server = await startServer({ files: 1 })
     const { cwd } = await makeFiles([1000, 1000, 1000])
-    expect(
-      await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, 'out'], { cwd }),
-    ).toMatchObject({
-      code: 0,
-      stderr: '',
-    })
+    expect(await send(server.port, cwd)).toMatchObject({ code: 0, stderr: '' })
     expect(await server.stored()).toHaveLength(3)
   })
 })
