@@ -122,13 +122,6 @@ it('says what is wrong with the configuration before it tries anything', async (
   expect(await readdir(cwd)).toEqual(['upload-server.json'])
 })
 
-it('shows no secret', async () => {
-  const secret = 'hunter2hunter2'
-  const one = { directory: 'one', urlPrefix: `${await serveNobody()}/${secret}` }
-  const { check } = await makePlace({ one }, { server: { key: secret } })
-  expect(await check()).toMatchObject({ code: 1, stdout: expect.stringContaining('[secret]') })
-})
-
 it('is not held by a web server that never ends its answer', async () => {
   let sent = 0
   const { origin } = await serve((_, response) => {

@@ -42,50 +42,6 @@ async function startHost(): Promise<string> {
   return `127.0.0.1:${port}`
 }
 
-describe('the pictures of notes', () => {
-  it('are uploaded, and everything but their links stays byte for byte', async () => {
-    const before = [
-      '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
-      '# Ä 🙂\t  ',
-      '![a](img/a.png "title") ![b](<img/b c.png>) ![b](img/b%20c.png#right) ![](./img\\d.png)',
-      "<img width=1 src='img/a.png'> ![x][ref] `![](img/a.png)` ![[d.png|300]] ![[img/d.png|my [x] d]]",
-      '![[d.png|a `b]] ![[d.png]] [link](img/a.png) ![](https://other.example/a.png)',
-      '| ![[d.png\\|300]] |\r\n|---|',
-      '```\r\n![](img/a.png)\r\n```',
-      '[ref]: img/a.png "title"',
-      '',
-    ].join('\r\n')
-    const cwd = await makeNotes({
-      'note.md': before,
-      'img/a.png': undefined,
-      'img/b c.png': undefined,
-      'img/d.png': undefined,
-    })
-    const { code, stdout, stderr } = await markdown(cwd, 'note.md')
-    expect({ code, stdout, stderr }).toEqual({
-      code: 0,
-      stdout: 'note.md: 10 links\n',
-      stderr: '10 links in 1 of 1 note changed.\n',
-    })
-    const [a, b, d] = ['a', 'b%20c', 'd'].map(name => `${PREFIX}/${name}.png`)
-    expect(await read(cwd, 'note.md')).toBe(
-      [
-        '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
-        '# Ä 🙂\t  ',
-        `![a](${a} "title") ![b](<${b}>) ![b](${b}#right) ![](${d})`,
-        `<img width=1 src='${a}'> ![x][ref] \`![](img/a.png)\` ![d.png|300](${d}) ![[img/d.png|my [x] d]]`,
-        `![a \\\`b](${d}) ![d.png](${d}) [link](img/a.png) ![](https://other.example/a.png)`,
-        `| ![d.png\\|300](${d}) |\r\n|---|`,
-        '```\r\n![](img/a.png)\r\n```',
-        `[ref]: ${a} "title"`,
-        '',
-      ].join('\r\n'),
-    )
-    expect(await read(cwd, 'note.md.bak')).toBe(before)
-    expect((await stored(cwd)).sort()).toEqual(['a.png', 'b c.png', 'd.png'])
-  })
-})
-
 describe('a note of a stranger', () => {
   it('that shows a secret file has nothing of it uploaded', async () => {
     const cwd = await makeNotes({ 'secret/id_rsa': 'PRIVATE KEY', 'secret/key.png': 'PRIVATE KEY' })
