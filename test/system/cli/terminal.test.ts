@@ -101,11 +101,11 @@ it('on a terminal there is a bar, and it leaves nothing behind', async () => {
   expect(stdout).toContain('[1/2] b.txt  68 KB')
 })
 
-it('a vault of thousands of notes is worked through with a bar', { timeout: 120_000 }, async () => {
+it('a vault of many notes is worked through with a bar', async () => {
   await configure('stored')
   await mkdir(join(cwd, 'vault/img'), { recursive: true })
-  for (let n = 0; n < 5000; n++) {
-    const hasPicture = n % 25 === 0
+  for (let n = 0; n < 1000; n++) {
+    const hasPicture = n % 5 === 0
     const folder = join(cwd, `vault/${n % 50}`)
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, `${n}.md`), `# ${n}\n\n${hasPicture ? `![[${n}.png]]` : 'Text'}\n`)
@@ -114,8 +114,8 @@ it('a vault of thousands of notes is worked through with a bar', { timeout: 120_
   const { exitCode, stdout } = await runBuiltOnTerminal(['markdown', 'vault'], [], cwd)
   expect({ exitCode, stdout }).toEqual({
     exitCode: 0,
-    stdout: expect.stringContaining('200 links in 200 of 5000 notes changed.'),
+    stdout: expect.stringContaining('200 links in 200 of 1000 notes changed.'),
   })
-  expect(stdout).toMatch(/█+░+ \d+ of 5000 notes/)
+  expect(stdout).toMatch(/█+░+ \d+ of 1000 notes/)
   expect(await readdir(join(cwd, 'stored'))).toHaveLength(200)
 })
