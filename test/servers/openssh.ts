@@ -3,6 +3,7 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { readConfiguration } from './configuration.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 
 /** sshd refuses to be started by a name without a path. */
@@ -49,23 +50,8 @@ export async function startOpenSsh(sftpArguments = ''): Promise<OpenSsh> {
   await mkdir(directory)
   makeKey(keyFile)
   await copyFile(`${keyFile}.pub`, join(home, 'authorized_keys'))
-  const lines = [
-    `Port ${port}`,
-    'ListenAddress 127.0.0.1',
-    `HostKey ${hostKey}`,
-    `PidFile ${home}/pid`,
-    `AuthorizedKeysFile ${home}/authorized_keys`,
-    'StrictModes no',
-    'UsePAM no',
-    'PermitRootLogin yes',
-    'PasswordAuthentication no',
-    'KbdInteractiveAuthentication no',
-    'MaxAuthTries 3',
-    'LogLevel VERBOSE',
-    'Subsystem sftp internal-sftp',
-    `ForceCommand internal-sftp -d ${directory} ${sftpArguments}`,
-  ]
-  await writeFile(join(home, 'sshd_config'), `${lines.join('\n')}\n`)
+  const text = readConfiguration('sshd', { home, port, hostKey, directory, sftpArguments })
+  await writeFile(join(home, 'sshd_config'), text)
 
   let daemon: Daemon | undefined
   const start = async () => {

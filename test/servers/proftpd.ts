@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { readConfiguration } from './configuration.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 
 /** For `needsAll`. */
@@ -43,26 +44,9 @@ export async function startProFtpd(
   const port = await findFreePorts()
   const { username, password } = { username: 'upl', password: 'pa$$ "word" ü' }
   await mkdir(directory)
-  const lines = [
-    'ServerType standalone',
-    'DefaultAddress 127.0.0.1',
-    'SocketBindTight on',
-    `Port ${port}`,
-    `User ${ACCOUNT.name}`,
-    `Group ${ACCOUNT.group ?? execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim()}`,
-    `PidFile ${home}/pid`,
-    `ScoreboardFile ${home}/score`,
-    'DelayTable none',
-    `SystemLog ${home}/proftpd.log`,
-    'TransferLog none',
-    'WtmpLog off',
-    'AuthOrder mod_auth_file.c',
-    `AuthUserFile ${home}/passwd`,
-    'RequireValidShell off',
-    'AuthPAM off',
-    'ModulePath /usr/lib/proftpd',
-    ...(await configure(home)),
-  ]
+  const group = ACCOUNT.group ?? execFileSync('id', ['-gn'], { encoding: 'utf8' }).trim()
+  const values = { home, port, group, user: ACCOUNT.name }
+  const lines = [readConfiguration('proftpd', values), ...(await configure(home))]
   const hash = execFileSync('openssl', ['passwd', '-6', '-stdin'], { input: password, encoding: 'utf8' })
   const passwd = `${username}:${hash.trim()}:${ACCOUNT.uid}:${ACCOUNT.gid}::${directory}:/bin/sh\n`
   await writeFile(join(home, 'passwd'), passwd, { mode: 0o600 })

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { makeCertificate } from './certificate.ts'
+import { readConfiguration } from './configuration.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 import { createS3Admin, type S3Admin, type S3Keys } from './s3-admin.ts'
 
@@ -159,43 +160,6 @@ async function writeConfiguration(home: string, { port, tlsPort, monPort }: Port
   await run('ceph-authtool', [keyring, '--gen-key', '-n', 'client.rgw', ...gateway])
   await run('ceph-authtool', [keyring, '--gen-key', '-n', 'osd.0', ...store])
   await run('monmaptool', ['--create', '--addv', 'a', `[v2:127.0.0.1:${monPort}]`, '--fsid', fsid, monmap])
-  const frontends = `beast endpoint=127.0.0.1:${port} ssl_endpoint=127.0.0.1:${tlsPort} ssl_certificate=${both}`
-  const lines = [
-    '[global]',
-    `fsid = ${fsid}`,
-    `mon host = [v2:127.0.0.1:${monPort}]`,
-    'public addr = 127.0.0.1',
-    'cluster addr = 127.0.0.1',
-    'ms bind ipv6 = false',
-    'paxos propose interval = 0.02',
-    'paxos min wait = 0.01',
-    `keyring = ${keyring}`,
-    `run dir = ${home}/run`,
-    `admin socket = ${home}/run/$name.$pid.asok`,
-    `log file = ${home}/run/$name.log`,
-    `pid file = ${home}/run/$name.pid`,
-    'osd pool default size = 1',
-    'osd pool default min size = 1',
-    'osd pool default pg num = 1',
-    'osd pool default pgp num = 1',
-    'osd crush chooseleaf type = 0',
-    'mon allow pool size one = true',
-    'mon warn on pool no redundancy = false',
-    'mon data avail crit = 1',
-    'mon max pg per osd = 1000',
-    '[mon]',
-    `mon data = ${home}/mon`,
-    '[osd]',
-    `osd data = ${home}/osd`,
-    'osd objectstore = memstore',
-    // When it is full, writes hang for ever.
-    'memstore device bytes = 8589934592',
-    'osd class load list = *',
-    'osd class default list = *',
-    '[client.rgw]',
-    `rgw frontends = ${frontends}`,
-    'rgw dns name = s3.localhost',
-  ]
-  await writeFile(conf, `${lines.join('\n')}\n`)
+  await writeFile(conf, readConfiguration('ceph', { home, fsid, both, port, tlsPort, monPort }))
   return conf
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { hasProgram } from '../helpers/needs.ts'
 import { makeCertificate } from './certificate.ts'
+import { readConfiguration } from './configuration.ts'
 import { startDaemon } from './daemon.ts'
 import { type FtpServer, type FtpTls, PASSIVE_HOSTS, PASSIVE_PORTS } from './ftp-server.ts'
 
@@ -47,42 +48,15 @@ export async function startVsftpd(
     await chmod(home, 0o755)
     await chown(directory, DAEMON.uid, DAEMON.gid)
   }
-  const isForced = tls === 'optional' ? 'NO' : 'YES'
-  const lines = [
-    'listen=YES',
-    'listen_address=127.0.0.1',
-    `listen_port=${port}`,
-    'background=NO',
-    'seccomp_sandbox=NO',
-    'isolate=NO',
-    'isolate_network=NO',
-    `run_as_launching_user=${isRoot ? 'NO' : 'YES'}`,
-    `secure_chroot_dir=${home}/empty`,
-    'pasv_address=127.0.0.1',
-    `pasv_min_port=${passivePort}`,
-    `pasv_max_port=${passivePort + PASSIVE_PORTS - 1}`,
-    'anonymous_enable=YES',
-    `ftp_username=${isRoot ? DAEMON.name : userInfo().username}`,
-    `anon_root=${root}`,
-    'anon_umask=022',
-    'anon_upload_enable=YES',
-    'anon_mkdir_write_enable=YES',
-    'anon_other_write_enable=YES',
-    'anon_world_readable_only=NO',
-    'write_enable=YES',
-    'secure_email_list_enable=YES',
-    `email_password_file=${home}/passwords`,
-    'ssl_enable=YES',
-    `implicit_ssl=${tls === 'implicit' ? 'YES' : 'NO'}`,
-    'allow_anon_ssl=YES',
-    `force_anon_logins_ssl=${isForced}`,
-    `force_anon_data_ssl=${isForced}`,
-    'require_ssl_reuse=YES',
-    'ssl_ciphers=HIGH',
-    `rsa_cert_file=${certFile}`,
-    `rsa_private_key_file=${keyFile}`,
-    ...config,
-  ]
+  const values = {
+    ...{ home, root, port, passivePort, certFile, keyFile },
+    lastPassivePort: passivePort + PASSIVE_PORTS - 1,
+    account: isRoot ? DAEMON.name : userInfo().username,
+    isUser: isRoot ? 'NO' : 'YES',
+    isImplicit: tls === 'implicit' ? 'YES' : 'NO',
+    isForced: tls === 'optional' ? 'NO' : 'YES',
+  }
+  const lines = [readConfiguration('vsftpd', values), ...config]
   await writeFile(join(home, 'passwords'), `${password}\n`)
   await writeFile(join(home, 'vsftpd.conf'), `${lines.join('\n')}\n`, { mode: 0o600 })
   const daemon = await startDaemon(VSFTPD, [join(home, 'vsftpd.conf')], { port })
