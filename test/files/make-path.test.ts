@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makePath } from '../../src/files/make-path.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { needsLinux } from '../helpers/needs.ts'
 
 const PRIVATE = 0o700
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
@@ -38,11 +37,5 @@ describe('makePath', () => {
     await writeFile(file, '')
     await expect(makePath(file, PRIVATE)).rejects.toMatchObject({ code: 'EEXIST' })
     await expect(makePath(join(file, 'a'), PRIVATE)).rejects.toMatchObject({ code: 'ENOTDIR' })
-  })
-
-  it('fails where the system makes no folders', async context => {
-    needsLinux(context, 'no folder can be made in /proc')
-    for (const path of ['/proc/none', '/proc/none/inner'])
-      await expect(makePath(path, PRIVATE)).rejects.toMatchObject({ code: 'EACCES' })
   })
 })

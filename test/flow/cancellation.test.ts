@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createCanceller, onAbort, orAborted } from '../../src/flow/cancellation.ts'
+import { createCanceller, orAborted } from '../../src/flow/cancellation.ts'
 
 const reason = new Error('gone')
 const never = new Promise<never>(() => {})
@@ -14,18 +14,6 @@ it('a request of many files printed a warning for its listeners', async () => {
   for (let count = 0; count < 50; count++) signal.addEventListener('abort', () => {})
   await new Promise(setImmediate)
   expect(warnings).toEqual([])
-})
-
-it('a listener is called once, also when the signal was aborted before, and not after its work is over', () => {
-  const canceller = createCanceller()
-  const called: string[] = []
-  onAbort(canceller.signal, () => called.push('first'))
-  const stopListening = onAbort(canceller.signal, () => called.push('over'))
-  stopListening()
-  canceller.abort(reason)
-  onAbort(canceller.signal, () => called.push('late'))
-  expect(called).toEqual(['first', 'late'])
-  expect(getEventListeners(canceller.signal, 'abort')).toEqual([])
 })
 
 describe('work that may be given up', () => {

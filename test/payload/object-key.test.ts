@@ -150,16 +150,6 @@ describe('a key template', () => {
     }
     expect(await render('{filename}-{sha256}{extname}', `${'a'.repeat(300)}.png`)).toContain(hash('sha256'))
   })
-
-  it('hashes what lies in a file, too', async () => {
-    const big = Buffer.alloc(9 * 1024 * 1024, 7)
-    const payload = await makePayload('a.bin', [], big)
-    expect(payload.path).toBeDefined()
-    const key = await parseKeyTemplate('{md5}/{sha1}/{sha256}')(payload, NOW)
-    expect(key).toBe(
-      ['md5', 'sha1', 'sha256'].map(name => createHash(name).update(big).digest('hex')).join('/'),
-    )
-  })
 })
 
 describe('a key template is refused', () => {

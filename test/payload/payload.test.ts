@@ -194,19 +194,6 @@ describe('a payload without free memory', () => {
     expect(held.path).toBeUndefined()
     expect(await leftIn(spool)).toEqual([])
   })
-
-  it('counts what is in memory already when it gets another size', async () => {
-    const spool = await makeSpool()
-    const payloads = createPayloads(2000)
-    const read = () => payloads.read(inChunks(Buffer.alloc(1000), 1000), { name: '', spool, limit: MIB })
-    const first = await read()
-    payloads.resize(1500)
-    const second = await read()
-    payloads.resize(2500)
-    const third = await read()
-    expect([first, second, third].map(one => one.path !== undefined)).toEqual([false, true, false])
-    for (const one of [first, second, third]) await one.dispose()
-  })
 })
 
 describe('a payload that fails', () => {
