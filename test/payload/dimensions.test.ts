@@ -6,8 +6,6 @@ import { makePicture } from '../helpers/picture.ts'
 
 const blank = () => sharp({ create: { width: 300, height: 200, channels: 3, background: '#c0ffee' } })
 
-const _HEIC = new URL('../fixtures/p3.heic', import.meta.url)
-
 const BMP = Buffer.alloc(54)
 BMP.write('BM')
 BMP.writeUInt32LE(40, 14)
