@@ -3,16 +3,7 @@ import { expect } from 'vitest'
 import { serve } from '../uploader/sources/servers.ts'
 
 /** A web server whose answers wait until they are let go, to keep uploads of its file under way. */
-export interface Gate {
-  /** Address of its file. */
-  readonly url: string
-  /** Until so many requests wait. */
-  reached(count: number): Promise<void>
-  /** Answers everything from now on with `the file`. */
-  open(): void
-}
-
-export async function startGate(): Promise<Gate> {
+export async function startGate() {
   const waiting: ServerResponse[] = []
   let isOpen = false
   const { origin } = await serve((_req, res) => {
@@ -20,10 +11,13 @@ export async function startGate(): Promise<Gate> {
     else waiting.push(res)
   })
   return {
+    /** Address of its file. */
     url: `${origin}/file.txt`,
-    async reached(count) {
+    /** Until so many requests wait. */
+    async reached(count: number) {
       await expect.poll(() => waiting.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
     },
+    /** Answers everything from now on with `the file`. */
     open() {
       isOpen = true
       for (const res of waiting.splice(0)) res.end('the file')

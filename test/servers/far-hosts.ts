@@ -9,21 +9,6 @@ import { makeCertificate } from './certificate.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
 
-/** Servers of destinations that all listen on 127.0.0.1, and what a configuration says of them. */
-export interface FarHosts {
-  readonly providers: Record<string, Record<string, object>>
-  readonly plugins: readonly string[]
-  /** For an S3 destination whose keys Amazon lends. */
-  readonly env: Record<string, string>
-  readonly ports: readonly number[]
-  /** Of the host that speaks HTTPS. */
-  readonly url: string
-  readonly certFile: string
-  /** What that host holds, by path. */
-  readonly files: ReadonlyMap<string, Buffer>
-  close(): Promise<void>
-}
-
 /**
  * Starts a server for each way in which a destination opens connections, but for those that need a program:
  * `test/rooms.test.ts` proves that there is no other one.
@@ -31,7 +16,7 @@ export interface FarHosts {
  * @param far address at which they will be reached, on the same ports
  * @param folder for a certificate of that address
  */
-export async function startFarHosts(far: string, folder: string): Promise<FarHosts> {
+export async function startFarHosts(far: string, folder: string) {
   const { startShelf } = (await import(join(EXAMPLE, 'shelf-server.js'))) as {
     startShelf(token: string): Promise<{ port: number; close(): Promise<void> }>
   }
@@ -46,7 +31,7 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
   const { url, certFile } = host
   const curl = ['curl', '-sSf', '--cacert', certFile]
   const azure = { account: 'account', container: 'pictures', accountKey: 'a'.repeat(86) }
-  const providers = away({
+  const providers: Record<string, Record<string, object>> = away({
     s3: { Default: bucket.options, role: lent },
     shelf: { Default: { url: `http://127.0.0.1:${shelf.port}`, token: 'token' } },
     imgur: { Default: { url: `${url}/imgur`, clientId: 'id' } },
@@ -64,6 +49,7 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
     ...host,
     providers,
     plugins: [join(EXAMPLE, 'index.js')],
+    /** For an S3 destination whose keys Amazon lends. */
     env: {
       ...{ AWS_ENDPOINT_URL_STS: `${url}/sts`, AWS_EC2_METADATA_DISABLED: 'true' },
       ...{ AWS_WEB_IDENTITY_TOKEN_FILE: certFile, AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/x' },

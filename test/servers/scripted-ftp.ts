@@ -3,25 +3,19 @@ import { createServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listen } from '../helpers/listen.ts'
 
-/** A server that speaks enough FTP for one upload after the other, and says what it is told to. */
-export interface ScriptedFtp {
-  readonly port: number
-  /** Every command so far. */
-  readonly commands: readonly string[]
-  /** What is stored, by path. */
-  readonly files: ReadonlyMap<string, Buffer>
-  close(): Promise<void>
-}
-
 /**
+ * Starts a server that speaks enough FTP for one upload after the other, and says what it is told to.
+ *
  * @param script answers by the first word of a command, instead of the usual ones; a function gets the rest of the line
  * @param resets how many data connections are reset: before the first byte and without a word about it, unless there is a `reason`
  */
 export async function startScriptedFtp(
   script: Record<string, string | ((rest: string) => string | undefined)> = {},
   { resets = 0, reason = '' } = {},
-): Promise<ScriptedFtp> {
+) {
+  /** Every command so far. */
   const commands: string[] = []
+  /** What is stored, by path. */
   const files = new Map<string, Buffer>()
 
   const serve = (control: Socket) => {

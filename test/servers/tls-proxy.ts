@@ -4,19 +4,12 @@ import { createServer } from 'node:https'
 import { listen } from '../helpers/listen.ts'
 import { makeCertificate } from './certificate.ts'
 
-export interface TlsProxy {
-  /** Starts with https. */
-  readonly url: string
-  readonly caFile: string
-  close(): Promise<void>
-}
-
 /**
  * Takes TLS connections on 127.0.0.1 and passes requests on without it, as a reverse proxy does. Needs openssl.
  *
  * @param folder where the certificate goes
  */
-export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy> {
+export async function startTlsProxy(targetPort: number, folder: string) {
   const { certFile, keyFile } = makeCertificate(folder)
   const tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
   const server = createServer(tls, (request, response) => {

@@ -16,21 +16,6 @@ export interface TokenSiteOptions {
   revokeAfter?: number
 }
 
-/** One server that is two: what GitHub's runner offers a job at `/token`, and an upload server that wants its tokens. */
-export interface TokenSite {
-  readonly url: string
-  /** The variables of a job of GitHub. */
-  readonly job: Record<string, string>
-  /** Every token that was issued. */
-  readonly issued: string[]
-  /** Requests for tokens. */
-  readonly asked: string[]
-  /** For each upload: its status and its headers. */
-  readonly uploads: { status: number; headers: IncomingMessage['headers'] }[]
-  issue(audience: string): string
-  close(): Promise<void>
-}
-
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** A token as CI providers sign them, but with a signature of nobody. */
@@ -39,16 +24,20 @@ export function makeToken(claims: Record<string, unknown>): string {
   return `${encode({ alg: 'RS256', typ: 'JWT' })}.${encode(claims)}.${signature}`
 }
 
+/** One server that is two: what GitHub's runner offers a job at `/token`, and an upload server that wants its tokens. */
 export async function startTokenSite({
   lifeS = 300,
   aheadS = 0,
   endpoint,
   revokeAfter = Infinity,
-}: TokenSiteOptions = {}): Promise<TokenSite> {
+}: TokenSiteOptions = {}) {
   const valid = new Map<string, { audience: string; endsAt: number }>()
+  /** Every token that was issued. */
   const issued: string[] = []
+  /** Requests for tokens. */
   const asked: string[] = []
-  const uploads: TokenSite['uploads'] = []
+  /** For each upload: its status and its headers. */
+  const uploads: { status: number; headers: IncomingMessage['headers'] }[] = []
   let isRevoked = false
 
   function issue(audience: string): string {
@@ -79,7 +68,7 @@ export async function startTokenSite({
       valid.clear()
     }
     const token = valid.get(sent)
-    const isRight = token !== undefined && token.audience === site.url && Date.now() < token.endsAt
+    const isRight = token !== undefined && token.audience === url && Date.now() < token.endsAt
     const names = (await text(request)).match(/filename="/g) ?? ['']
     const status = isRight ? 200 : 401
     uploads.push({ status, headers: request.headers })
@@ -94,13 +83,11 @@ export async function startTokenSite({
     else void answerUpload(request, response)
   })
   const { url, close } = await listen(server)
-  const job = {
+  /** The variables of a job of GitHub. */
+  const job: Record<string, string> = {
     GITHUB_ACTIONS: 'true',
     ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/token?api-version=2.0`,
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: REQUEST_TOKEN,
   }
-  const site: TokenSite = {
-    ...{ url, job, issued, asked, uploads, issue, close },
-  }
-  return site
+  return { url, job, issued, asked, uploads, issue, close }
 }

@@ -4,15 +4,7 @@ import { join } from 'node:path'
 import { listen } from '../helpers/listen.ts'
 
 /** Hands out what lies in a folder, as a visitor of the web site over it would see it. */
-export interface WebFolder {
-  /** Ends with a slash. */
-  readonly url: string
-  /** @throws Error when the status is none of success */
-  fetch(stored: { url: string }): Promise<Buffer>
-  close(): Promise<void>
-}
-
-export async function startWebFolder(directory: string): Promise<WebFolder> {
+export async function startWebFolder(directory: string) {
   const server = createServer((request, response) => {
     const path = (request.url ?? '').split('/').slice(2).map(decodeURIComponent).join('/')
     createReadStream(join(directory, path))
@@ -23,7 +15,8 @@ export async function startWebFolder(directory: string): Promise<WebFolder> {
   return {
     url: `${url}/web/`,
     close,
-    async fetch({ url }) {
+    /** @throws Error when the status is none of success */
+    async fetch({ url }: { readonly url: string }) {
       const response = await fetch(url)
       if (!response.ok) throw new Error(`status ${response.status}`)
       return Buffer.from(await response.arrayBuffer())
