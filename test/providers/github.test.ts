@@ -88,13 +88,6 @@ describe('github at emulate', () => {
     })
   })
 
-  it('checks the repository and the branch', async () => {
-    await (await open()).check?.(never())
-    expect(proxy.exchanges).toEqual(['GET 200', 'GET 200'])
-    const error = await failureOf((await open({ branch: 'gone' })).check?.(never()))
-    expect(error.message).toMatch(/"octo\/img" or its branch "gone" does not exist/)
-  })
-
   it('makes the first commit and the branch of an empty repository', async () => {
     const target = await open({ repo: 'octo/empty' })
     const { url } = await target.put(objectOf('first.txt', Buffer.from('x')), never())
@@ -203,29 +196,22 @@ describe('options', () => {
 describe('options of PicGo', () => {
   it.each([
     [
-      { path: 'img/', customUrl: 'https://cdn.jsdelivr.net/gh/octo/img@main/' },
+      { path: 'img/', customUrl: 'https://cdn.jsdelivr.net/gh/octo/img@main/', branch: undefined },
       'img/',
       'https://cdn.jsdelivr.net/gh/octo/img@main',
     ],
-    [{ path: '/a/b', customUrl: '' }, 'a/b/', undefined],
-    [{}, '', undefined],
+    [{ path: '/a/b', customUrl: '', branch: 'main' }, 'a/b/', undefined],
   ])('%j', async (old, folder, urlPrefix) => {
     const common = { repo: ' octo/img ', token: TOKEN }
     const { options, notes } = fromPicGo(github, { ...common, ...old })
     expect(options).toEqual({
-      ...{ repo: 'octo/img', token: TOKEN, branch: 'master', urlPrefix },
+      ...{ repo: 'octo/img', token: TOKEN, branch: old.branch ?? 'master', urlPrefix },
       keyTemplate: `${folder}{filename}-{sha256-8}{extname}`,
     })
     expect(notes).toEqual([])
     parseKeyTemplate(options['keyTemplate'] as string)
     const { keyTemplate: _, ...own } = options
     expect(github.config.safeParse(own).error).toBeUndefined()
-  })
-
-  it('keep their branch', () => {
-    expect(fromPicGo(github, { repo: 'o/i', branch: 'main', token: TOKEN }).options).toMatchObject({
-      branch: 'main',
-    })
   })
 
   it.each([

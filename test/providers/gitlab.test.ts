@@ -31,13 +31,6 @@ describeProvider('gitlab', async () => {
 describe('options', () => {
   const parse = (options: object) => gitlab.config.safeParse({ repo: 'group/img', token: 't', ...options })
 
-  it.each([{}, { repo: 'group/sub/sub/img' }, { apiUrl: 'https://git.example.com/gitlab/api/v4/' }])(
-    '%j is taken',
-    options => {
-      expect(parse(options).error).toBeUndefined()
-    },
-  )
-
   it.each([
     [{ repo: 'img' }, /"group\/project" or the numeric ID/],
     [{ apiUrl: 'https://git.example.com' }, /must end with \/api\/v4/],

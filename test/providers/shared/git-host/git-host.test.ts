@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
-import { bytesOf, objectOf } from '../../../helpers/provider-contract.ts'
+import { objectOf } from '../../../helpers/provider-contract.ts'
 import type { ForgeKind } from '../../../servers/forge-dialects.ts'
 import type { ForgeReplay } from '../../../servers/forge-replay.ts'
 
@@ -232,14 +232,6 @@ describe('what a forge refuses is explained', () => {
     forge.answerWith(() => ({ status: 404, body: { message: 'branch does not exist [name: main]' } }))
     await expect(target.exists?.('a.bin', never())).rejects.toThrow('has no branch "main"')
   })
-
-  it('and nothing is stored when a look-up answers no file', async () => {
-    const { forge, target } = await startForge('gitea')
-    forge.answerWith(request => (isWrite(request) ? undefined : { status: 200, body: '<html>Log in</html>' }))
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/is not JSON: Log in/)
-    expect(forge.commits).toEqual([])
-  })
 })
 
 describe('what passes is tried again', () => {
@@ -260,14 +252,6 @@ describe('what passes is tried again', () => {
     expect(forge.files.get('a.bin')?.bytes.toString()).toBe('at a.bin')
   })
 
-  it.each([500, 502, 503])('an answer %i', async status => {
-    const { forge, target } = await startForge('gitea')
-    let left = 2
-    forge.answerWith(() => (left-- > 0 ? { status, body: '<h1>try later</h1>' } : undefined))
-    await deliverTo(target, ['a.bin'], 2)
-    expect(forge.commits).toHaveLength(1)
-  })
-
   it.each([
     ['429', 429, { 'Retry-After': '7' }, {}, 7, 7],
     ['429 without a time', 429, {}, {}, 60, 60],
@@ -279,7 +263,6 @@ describe('what passes is tried again', () => {
       3000,
       3600,
     ],
-    ['a limit that is over', 403, { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '1' }, {}, 0, 0],
     ["GitLab's limit", 429, { 'RateLimit-Remaining': '0', 'RateLimit-Reset': inAnHour }, {}, 3000, 3600],
     [
       'a secondary limit with a time',
@@ -299,14 +282,6 @@ describe('what passes is tried again', () => {
     expect(error.retryAfterS).toBeGreaterThanOrEqual(least)
     expect(error.retryAfterS).toBeLessThanOrEqual(most)
   })
-})
-
-it('knows a file of many megabytes that is there already', async () => {
-  const { forge, target } = await startForge('gitea')
-  const object = objectOf('big.bin', randomBytes(9 * 1024 * 1024))
-  forge.commit('big.bin', await bytesOf(object))
-  await target.put(object, never())
-  expect(forge.commits).toEqual([])
 })
 
 it('compares by SHA-256 in repositories that name files so', async () => {
