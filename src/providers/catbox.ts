@@ -1,5 +1,5 @@
 import { secret, webUrl } from '../options.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 
 /** Catbox. The response is the URL, or an error message, both with status 200. */
 export const catbox = formHost({

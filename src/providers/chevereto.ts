@@ -1,6 +1,6 @@
 import { secret, text, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 /** A Chevereto site, API version 1 and 1.1. */

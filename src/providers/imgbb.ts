@@ -1,6 +1,6 @@
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 
 /** ImgBB. The API key is sent in the form, because URLs are logged. */
 export const imgbb = formHost({

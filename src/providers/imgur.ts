@@ -1,5 +1,5 @@
 import { secret, text, webUrl } from '../options.ts'
-import { formHost, valueAt } from './shared/form-host/index.ts'
+import { formHost, valueAt } from './shared/form-host.ts'
 
 /** Imgur, API version 3. */
 export const imgur = formHost({

@@ -4,7 +4,7 @@ import * as z from '../packages/zod.ts'
 import { Problem } from '../problem.ts'
 import { defineProvider, type Provider } from './contract.ts'
 import { createFileTree } from './shared/file-tree.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 import { locationAt } from './shared/location.ts'
 import { joinUrl, urlPrefix } from './shared/public-url.ts'
 
@@ -21,7 +21,7 @@ export type {
   UploadObject,
 } from './contract.ts'
 export type { FileTreeOptions, RemoteFiles, UseFiles } from './shared/file-tree.ts'
-export type { FormHost, HostAnswer, HostForm } from './shared/form-host/index.ts'
+export type { FormHost, HostAnswer, HostForm } from './shared/form-host.ts'
 export type { z }
 
 /**

@@ -1,7 +1,7 @@
 import { membersOf } from '../members.ts'
 import { secret, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()

@@ -1,6 +1,6 @@
 import { secret, text, webUrl } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 
 /** Another server with the same API: upload-server, PicList or PicGo. */
 export const piclist = formHost({

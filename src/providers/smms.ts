@@ -1,5 +1,5 @@
 import { secret, text, webUrl } from '../options.ts'
-import { formHost } from './shared/form-host/index.ts'
+import { formHost } from './shared/form-host.ts'
 
 /** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */
 export const smms = formHost({

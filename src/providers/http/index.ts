@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '../../errors.ts'
 import { defineProvider } from '../contract.ts'
-import { sendForm } from '../shared/form-host/index.ts'
+import { sendForm } from '../shared/form-host.ts'
 import { findOpenCredential } from './credentials.ts'
 import { compileHost } from './description.ts'
 import { config, type HttpOptions } from './options.ts'
 import { picgo } from './picgo.ts'
-import { inWordsOfSxcu, readSxcu } from './sxcu.ts'
+import { readSxcu } from './sxcu.ts'
 
 /** Any host that accepts a file in one HTTP request and returns its URL. */
 export const http = defineProvider({
@@ -47,7 +47,7 @@ function validate({ sxcu, ...options }: HttpOptions): string | undefined {
     return faultOf(() => {
       const description = readSxcu(sxcu)
       const fault = faultOf(() => compileHost(description))
-      if (fault !== undefined) throw new Error(`can't be used: ${inWordsOfSxcu(fault)}`)
+      if (fault !== undefined) throw new Error(`can't be used: ${fault}`)
     }, 'The file of "sxcu" ')
   }
   const { url, headers, fields, query } = options

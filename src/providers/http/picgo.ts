@@ -1,6 +1,7 @@
+import { decodeSafely } from '../../mask.ts'
 import { isRecord } from '../../members.ts'
 import { type PicGoOptions, textOf } from '../shared/picgo-options.ts'
-import { hideCredentials, hideInUrl } from './credentials.ts'
+import { isCredential, PARAMETER } from './credentials.ts'
 import { withoutBodyHeaders } from './description.ts'
 import { literal } from './template.ts'
 
@@ -64,4 +65,32 @@ function readTexts(name: string, { all, note }: PicGoOptions): Texts {
 
 function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** Makes templates of plain texts, with credentials moved to `secrets`. */
+function hideCredentials(texts: Texts, secrets: Texts): Texts {
+  return Object.fromEntries(
+    Object.entries(texts).map(([name, value]) => [
+      name,
+      isCredential(name) && value !== '' ? keep(name, value, secrets) : literal(value),
+    ]),
+  )
+}
+
+/** Makes a template of a URL, with the credentials in its query moved to `secrets`. */
+function hideInUrl(url: string, secrets: Texts): string {
+  return literal(url).replace(PARAMETER, (whole, separator: string, name: string, value: string) => {
+    if (!isCredential(name) || value === '') return whole
+    return `${separator}${name}=${keep(name, decodeSafely(value), secrets)}`
+  })
+}
+
+/** Adds a credential to `secrets` under a free name and returns its placeholder. */
+function keep(name: string, value: string, secrets: Texts): string {
+  const plain = name.replace(/[^\w.-]/g, '_')
+  let label = plain
+  for (let number = 2; Object.hasOwn(secrets, label) && secrets[label] !== value; number++)
+    label = `${plain}-${number}`
+  secrets[label] = value
+  return `{secret:${label}}`
 }

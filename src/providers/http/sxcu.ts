@@ -26,17 +26,6 @@ const PATTERNS: Texts = {
   guid: 'uuid',
 }
 
-/** Names of members in a ShareX file, by the names of the same templates in a description. */
-const MEMBERS: Texts = {
-  url: 'RequestURL',
-  query: 'Parameters',
-  headers: 'Headers',
-  fields: 'Arguments',
-  resultUrl: 'URL',
-  deleteUrl: 'DeletionURL',
-  errorMessage: 'ErrorMessage',
-}
-
 /**
  * Reads a custom uploader of ShareX.
  *
@@ -84,11 +73,6 @@ export function parseSxcu(text: string): HostDescription {
     errorMessage: place('ErrorMessage'),
     secrets: listSecrets(['Parameters', 'Headers', 'Arguments'].flatMap(readTexts)),
   }
-}
-
-/** Replaces names of a description in a message with the names in the file. */
-export function inWordsOfSxcu(message: string): string {
-  return message.replace(/^"(\w+)/, (whole, option: string) => `"${MEMBERS[option] ?? whole.slice(1)}`)
 }
 
 function parseObject(text: string): Members {

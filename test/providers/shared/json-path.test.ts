@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findInJson, parseJsonPath } from '../../../../src/providers/shared/form-host/json-path.ts'
+import { findInJson, parseJsonPath } from '../../../src/providers/shared/form-host.ts'
 
 const ANSWER = {
   data: {
