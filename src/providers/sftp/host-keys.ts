@@ -90,7 +90,7 @@ function describeOther({ kind, key, where }: KnownKey): string {
 }
 
 function fingerprintOf(key: Buffer): string {
-  return `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`
+  return `SHA256:${createHash('sha256').update(key).digest('base64').replace('=', '')}`
 }
 
 /** Returns the type of a public key, which is its first string (RFC 4253, section 6.6). */
