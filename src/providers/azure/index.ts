@@ -3,8 +3,7 @@ import * as z from '../../packages/zod.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
 import { locationAt } from '../shared/location.ts'
 import { findDoubledName, joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { type AzureAccess, createContainer } from './container.ts'
-import { probeContainer, putBlob } from './put-blob.ts'
+import { createContainer } from './container.ts'
 import { createReadToken } from './sign.ts'
 
 const TEN_YEARS_MS = 10 * 365 * 86_400_000
@@ -97,35 +96,33 @@ function validate(options: Options): string | undefined {
 }
 
 function open(options: Options, { http }: Context): Target {
-  const { account, container: name, accountKey, sasToken, accessTier, linkType } = options
+  const { account, container, accountKey, sasToken, accessTier, linkType } = options
   const sasForS = Math.floor(options.sasFor / 1000)
-  const endpoint = options.endpoint ?? `https://${account}.blob.core.windows.net`
-  const address = joinUrl(endpoint, name)
+  const address = joinUrl(options.endpoint ?? `https://${account}.blob.core.windows.net`, container)
   const publicUrl = options.urlPrefix ?? address
   const key = { account, key: accountKey ?? '' }
-  const access: AzureAccess = sasToken === undefined ? { key } : { sasToken }
-  const send = createContainer(address, access, http)
-  const cacheControl = options.cacheControl ?? `${linkType === 'sas' ? 'private' : 'public'}, max-age=86400`
+  const isPublic = linkType === 'public'
   const properties = {
-    'x-ms-blob-cache-control': cacheControl,
+    'x-ms-blob-cache-control': options.cacheControl ?? `${isPublic ? 'public' : 'private'}, max-age=86400`,
     'x-ms-blob-content-disposition': options.contentDisposition,
     ...(accessTier && { 'x-ms-access-tier': accessTier }),
   }
+  const blobs = createContainer(address, sasToken === undefined ? { key } : { sasToken }, properties, http)
 
   function signedUrl(blob: string, forS: number): string {
     const plain = joinUrl(publicUrl, blob)
     const expires = new Date(Date.now() + forS * 1000)
-    return `${plain}?${createReadToken(`${name}/${blob}`, expires, plain.startsWith('http:'), key)}`
+    return `${plain}?${createReadToken(`${container}/${blob}`, expires, plain.startsWith('http:'), key)}`
   }
 
   return {
+    ...blobs,
     location: locationAt('azure', address),
+    traits: { linksExpire: !isPublic, keyFault },
     async put(object, signal) {
-      await putBlob(send, object, properties, signal)
-      const blob = object.key
-      return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
+      await blobs.put(object, signal)
+      return { url: isPublic ? joinUrl(publicUrl, object.key) : signedUrl(object.key, sasForS) }
     },
-    traits: { linksExpire: linkType === 'sas' },
     // The permission to read also allows HEAD.
     ...(accountKey !== undefined && {
       async sign(blob, _method, mostS) {
@@ -133,14 +130,10 @@ function open(options: Options, { http }: Context): Target {
         return { url: signedUrl(blob, forS), forS }
       },
     }),
-    check: signal => probeContainer(send, signal),
-    async exists(key, signal) {
-      const { status } = await send({ method: 'HEAD', name: key, accept: [200, 404] }, signal)
-      return status === 200
-    },
-    async remove(key, signal) {
-      const headers = { 'x-ms-delete-snapshots': 'include' }
-      await send({ method: 'DELETE', name: key, headers, accept: [202, 404] }, signal)
-    },
   }
+}
+
+/** The service removes a dot at the end of a part of a name. */
+function keyFault(key: string): string | undefined {
+  return key.split('/').some(part => part.endsWith('.')) ? 'a part of it ends with a dot' : undefined
 }

@@ -48,30 +48,12 @@ export function createReadToken(
   withHttp: boolean,
   { account, key }: AccountKey,
 ): string {
-  const [permissions, resource] = ['r', 'b']
   const expiry = expires.toISOString().replace(/\.\d+Z$/, 'Z')
-  const protocol = withHttp ? 'https,http' : 'https'
-  // The empty fields are: start, stored policy, IP range; below, snapshot, encryption scope and overridden headers.
-  const policy = [
-    permissions,
-    '',
-    expiry,
-    `/blob/${account}/${path}`,
-    '',
-    '',
-    protocol,
-    API_VERSION,
-    resource,
-  ]
-  const signed = [...policy, ...Array<string>(7).fill('')]
-  return new URLSearchParams({
-    sv: API_VERSION,
-    spr: protocol,
-    se: expiry,
-    sr: resource,
-    sp: permissions,
-    sig: hmac(signed.join('\n'), key),
-  }).toString()
+  const token = { sv: API_VERSION, spr: withHttp ? 'https,http' : 'https', se: expiry, sr: 'b', sp: 'r' }
+  const { sv, spr, se, sr, sp } = token
+  // The empty fields are: start, stored policy, IP range; at the end, snapshot, encryption scope and overridden headers.
+  const signed = [sp, '', se, `/blob/${account}/${path}`, '', '', spr, sv, sr, ...Array<string>(7).fill('')]
+  return new URLSearchParams({ ...token, sig: hmac(signed.join('\n'), key) }).toString()
 }
 
 function hmac(text: string, key: string): string {
