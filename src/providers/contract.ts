@@ -66,7 +66,7 @@ export interface About {
  * @typeParam D what it is opened with: what the server has, or what `defineProvider` makes of that
  */
 export interface Provider<C extends z.ZodObject = z.ZodObject, D = ProviderDeps> {
-  /** Name of its file or folder and of its export. Also its name under `providers` and in the `picbed` of a request. */
+  /** Name of its export. Also its name under `providers` and in the `picbed` of a request. */
   readonly type: string
   /** Required for every provider in `src/providers`. `init` does not offer a plugin without it. */
   readonly about?: About

@@ -107,7 +107,7 @@ function open(options: Options, context: Context): Target {
   }
 
   return {
-    ...openS3('dogecloud', z.object(s3Options).parse({ ...own, ...unknown }), context, current),
+    ...openS3(z.object(s3Options).parse({ ...own, ...unknown }), context, current),
     location: locationAt('dogecloud', apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
   }
 }

@@ -2,7 +2,7 @@ import { FAMILIES, type Provider } from './contract.ts'
 
 /** All providers. Each is loaded when it is needed. */
 const PROVIDERS: Readonly<Record<string, () => Promise<Provider>>> = {
-  aliyun: async () => (await import('./aliyun.ts')).aliyun,
+  aliyun: async () => (await import('./s3/vendors.ts')).aliyun,
   azure: async () => (await import('./azure/index.ts')).azure,
   catbox: async () => (await import('./catbox.ts')).catbox,
   chevereto: async () => (await import('./chevereto.ts')).chevereto,
@@ -19,11 +19,11 @@ const PROVIDERS: Readonly<Record<string, () => Promise<Provider>>> = {
   lsky: async () => (await import('./lsky.ts')).lsky,
   openlist: async () => (await import('./openlist.ts')).openlist,
   piclist: async () => (await import('./piclist.ts')).piclist,
-  qiniu: async () => (await import('./qiniu.ts')).qiniu,
+  qiniu: async () => (await import('./s3/vendors.ts')).qiniu,
   s3: async () => (await import('./s3/index.ts')).s3,
   sftp: async () => (await import('./sftp/index.ts')).sftp,
   smms: async () => (await import('./smms.ts')).smms,
-  tcyun: async () => (await import('./tcyun.ts')).tcyun,
+  tcyun: async () => (await import('./s3/vendors.ts')).tcyun,
   upyun: async () => (await import('./upyun/index.ts')).upyun,
   webdav: async () => (await import('./webdav/index.ts')).webdav,
 }

@@ -30,24 +30,26 @@ interface RequestToSign {
 export function signRequest(
   request: RequestToSign,
   region: string,
-  { accessKeyId, secretAccessKey, sessionToken }: S3Credentials,
+  credentials: S3Credentials,
   now: Date,
 ): Record<string, string> {
-  const time = formatTime(now)
-  const scope = scopeOf(time, region)
-  const headers: Record<string, string> = {
-    ...request.headers,
+  const { time, credential, sign } = createSigner(region, credentials, now)
+  const { sessionToken } = credentials
+  // Proxies may change this header. Services do not require its signature.
+  const { 'cache-control': cacheControl, ...given } = request.headers
+  const headers = {
+    ...given,
     'x-amz-content-sha256': request.sha256,
     'x-amz-date': time,
     ...(sessionToken && { 'x-amz-security-token': sessionToken }),
   }
-  // Proxies may change this header. Services do not require its signature.
-  const { 'cache-control': _, ...signed } = headers
-  const signature = signatureOf({ ...request, headers: signed }, scope, time, secretAccessKey)
-  const names = Object.keys(signed).sort().join(';')
-  headers['authorization'] =
-    `${ALGORITHM} Credential=${accessKeyId}/${scope.join('/')}, SignedHeaders=${names}, Signature=${signature}`
-  return headers
+  const names = Object.keys(headers).sort().join(';')
+  const signature = sign({ ...request, headers })
+  return {
+    ...headers,
+    ...(cacheControl && { 'cache-control': cacheControl }),
+    authorization: `${ALGORITHM} Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`,
+  }
 }
 
 /**
@@ -58,40 +60,39 @@ export function signRequest(
 export function signUrl(
   { method, path, host, expiresS }: { method: string; path: string; host: string; expiresS: number },
   region: string,
-  { accessKeyId, secretAccessKey, sessionToken }: S3Credentials,
+  credentials: S3Credentials,
   now: Date,
 ): string {
-  const time = formatTime(now)
-  const scope = scopeOf(time, region)
+  const { time, credential, sign } = createSigner(region, credentials, now)
+  const { sessionToken } = credentials
   const query = formatQuery({
     'X-Amz-Algorithm': ALGORITHM,
-    'X-Amz-Credential': [accessKeyId, ...scope].join('/'),
+    'X-Amz-Credential': credential,
     'X-Amz-Date': time,
     'X-Amz-Expires': String(expiresS),
     ...(sessionToken && { 'X-Amz-Security-Token': sessionToken }),
     'X-Amz-SignedHeaders': 'host',
   })
-  const request = { method, path, query, headers: { host }, sha256: 'UNSIGNED-PAYLOAD' }
-  return `${query}&X-Amz-Signature=${signatureOf(request, scope, time, secretAccessKey)}`
+  return `${query}&X-Amz-Signature=${sign({ method, path, query, headers: { host }, sha256: 'UNSIGNED-PAYLOAD' })}`
 }
 
-function signatureOf(
-  { method, path, query, headers, sha256 }: RequestToSign,
-  scope: readonly string[],
-  time: string,
-  secret: string,
-): string {
-  const names = Object.keys(headers).sort()
-  const lines = names.map(name => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
-  const canonical = `${method}\n${path}\n${query}\n${lines}\n${names.join(';')}\n${sha256}`
-  const text = `${ALGORITHM}\n${time}\n${scope.join('/')}\n${hash('sha256', canonical)}`
-  const key = scope.reduce<Buffer | string>(hmac, `AWS4${secret}`)
-  return hmac(key, text).toString('hex')
-}
-
-/** Scope of a signature, from which the signing key is made. */
-function scopeOf(time: string, region: string): string[] {
-  return [time.slice(0, 8), region, 's3', 'aws4_request']
+function createSigner(region: string, { accessKeyId, secretAccessKey }: S3Credentials, now: Date) {
+  const hmac = (key: Buffer | string, text: string) => createHmac('sha256', key).update(text).digest()
+  // Such as 20260131T235959Z.
+  const time = now.toISOString().replace(/[-:]|\.\d+/g, '')
+  const scope = [time.slice(0, 8), region, 's3', 'aws4_request']
+  return {
+    time,
+    credential: [accessKeyId, ...scope].join('/'),
+    sign({ method, path, query, headers, sha256 }: RequestToSign): string {
+      const names = Object.keys(headers).sort()
+      const lines = names.map(name => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
+      const canonical = `${method}\n${path}\n${query}\n${lines}\n${names.join(';')}\n${sha256}`
+      const key = scope.reduce<Buffer | string>(hmac, `AWS4${secretAccessKey}`)
+      const text = `${ALGORITHM}\n${time}\n${scope.join('/')}\n${hash('sha256', canonical)}`
+      return hmac(key, text).toString('hex')
+    },
+  }
 }
 
 /** Formats a query in the order and the encoding in which it is signed. Empty without parameters. */
@@ -101,13 +102,4 @@ export function formatQuery(parameters: Readonly<Record<string, string>>): strin
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}=${value}`)
     .join('&')
-}
-
-/** Formats a time as `20260131T235959Z`. */
-function formatTime(time: Date): string {
-  return time.toISOString().replace(/[-:]|\.\d+/g, '')
-}
-
-function hmac(key: Buffer | string, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest()
 }

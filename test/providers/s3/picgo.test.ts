@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { aliyun } from '../../../src/providers/aliyun.ts'
 import type { Provider } from '../../../src/providers/contract.ts'
-import { qiniu } from '../../../src/providers/qiniu.ts'
 import { s3 } from '../../../src/providers/s3/index.ts'
-import { tcyun } from '../../../src/providers/tcyun.ts'
+import { aliyun, qiniu, tcyun } from '../../../src/providers/s3/vendors.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
 
 type Options = Record<string, unknown>

@@ -64,7 +64,7 @@ describe('options of s3 that do not fit together', () => {
     const problem = problemOf(options)
     expect(problem).toMatch(words)
     expect(problem).not.toMatch(/https?:\/\//)
-    expect(() => openS3('s3', parse(options), {} as never)).toThrow(problem)
+    expect(() => openS3(parse(options), {} as never)).toThrow(problem)
   })
 
   it.each<[Record<string, unknown>]>([

@@ -1,9 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { aliyun } from '../../../src/providers/aliyun.ts'
 import type { Provider } from '../../../src/providers/contract.ts'
-import { qiniu } from '../../../src/providers/qiniu.ts'
-import { tcyun } from '../../../src/providers/tcyun.ts'
+import { aliyun, qiniu, tcyun } from '../../../src/providers/s3/vendors.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startRecorder } from '../../helpers/recorder.ts'
 
