@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type ClipboardOptions, readClipboard } from '../../src/clipboard/index.ts'
+import { type ClipboardContent, readClipboard } from '../../src/clipboard/index.ts'
 import { EMPTY, failure, NO_REFERENCE, read } from '../helpers/clipboard.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
@@ -40,47 +40,243 @@ async function ended(pidFile: string): Promise<void> {
   await expect.poll(commandLine, { timeout: 5000 }).toBe('')
 }
 
-describe('two displays', () => {
-  it('leaves time for X11 when wl-paste hangs', async () => {
-    const PATH = await makePrograms({ 'wl-paste': 'sleep 60', xclip: offering({ 'image/png': PNG }) })
-    const env = { PATH, WAYLAND_DISPLAY: 'wayland-0', DISPLAY: ':0' }
-    expect(await read(env, { timeoutMs: 2000 })).toMatchObject({ kind: 'image', body: PNG })
-  })
+const image = (body: Buffer, name = 'clipboard.png'): ClipboardContent => ({ kind: 'image', name, body })
+const path = (at: string): ClipboardContent => ({ kind: 'path', path: at })
+const url = (at: string): ClipboardContent => ({ kind: 'url', url: new URL(at) })
 
-  it('names every missing tool', async () => {
-    const env = { PATH: await makePrograms({}), WAYLAND_DISPLAY: 'wayland-0', DISPLAY: ':0' }
-    const { code, message } = await failure(read(env))
-    expect(code).toBe('source_failed')
-    expect(message).toContain('install the package "wl-clipboard"')
-    expect(message).toContain('install the package "xclip"')
-  })
+const base64 = (bytes: Buffer | string) => Buffer.from(bytes).toString('base64')
+const TOO_LARGE = /^The image in the clipboard is larger than/
+const WAYLAND_AND_X11 = { WAYLAND_DISPLAY: 'wayland-0', DISPLAY: ':0' }
+const WSL = { WSL_DISTRO_NAME: 'Debian' }
 
-  it('says once what both say', async () => {
-    const none = 'echo "target TARGETS not available, No selection" >&2; exit 1'
-    const PATH = await makePrograms({ 'wl-paste': none, xclip: none })
-    const { message } = await failure(read({ PATH, WAYLAND_DISPLAY: 'wayland-0', DISPLAY: ':0' }))
-    expect(message.match(/empty/g)).toHaveLength(1)
-  })
+/** What osascript prints for each script. */
+function osascript(answers: Record<string, string>): string {
+  const cases = Object.entries(answers).map(([script, answer]) => `'${script}') printf '%s\\n' '${answer}';;`)
+  return `[ "$1" = -e ] || exit 64
+    case "$2" in ${cases.join('\n')}
+    *) echo "0:14: execution error: Can't make some data into the expected type. (-1700)" >&2; exit 1;; esac`
+}
+const MAC_PNG = {
+  'clipboard info': '«class PNGf», 33498, «class 8BPS», 84866, GIF picture, 5678, TIFF picture, 98765',
+  'the clipboard as «class PNGf»': `«data PNGf${PNG.toString('hex').toUpperCase()}»`,
+}
+const MAC_FILE = {
+  'clipboard info': '«class furl», 62, «class icns», 1155, TIFF picture, 9, «class utf8», 21, string, 21',
+  'POSIX path of (the clipboard as «class furl»)': '/Users/me/å b.png',
+}
+const MAC_GIF = {
+  'clipboard info': 'GIF picture, 43',
+  'the clipboard as GIF picture': `«data GIFf${GIF.toString('hex').toUpperCase()}»`,
+}
+const MAC_TEXT = { 'clipboard info': '«class utf8», 21, string, 21, Unicode text, 42' }
+
+/** What the script makes PowerShell print. */
+const say = (word: string, bytes: Buffer | string) =>
+  `[ "$1 $2 $3 $4" = '-NoProfile -NonInteractive -STA -Command' ] || exit 64
+  printf '%s ' ${word}; echo ${base64(bytes)} | tr -d '\\n'`
+const powershell = (script: string) => ({ 'powershell.exe': script })
+const inWsl = (text: string) => ({
+  ...powershell(say('text', text)),
+  wslpath: `[ "$1" = -u ] && [ "$2" = 'C:\\Users\\me\\a.png' ] && echo /mnt/c/Users/me/a.png`,
 })
 
-describe('a clipboard owner with several types', () => {
-  const uris = 'copy\nfile:///first.png\nfile:///second.png'
-  it.each([
-    ['png before jpeg', { 'image/jpeg': 'no', 'image/png': PNG, UTF8_STRING: 'x' }, 'clipboard.png'],
-    ['gif before a type of no list', { 'image/x-other': 'no', 'image/gif': GIF }, 'clipboard.gif'],
-    ['a type of no list', { 'text/html': '<img>', 'image/x-other': GIF }, 'clipboard.gif'],
-    ['a picture before its file', { 'text/uri-list': 'file:///a.png', 'image/png': PNG }, 'clipboard.png'],
-    ['the first file of several', { 'x-special/gnome-copied-files': uris, UTF8_STRING: 'x' }, '/first.png'],
-    [
-      'a file before text',
-      { UTF8_STRING: '/text', 'text/uri-list': '# list\r\nfile:///a.png\r\n' },
-      '/a.png',
+const URIS = 'copy\nfile:///first.png\nfile:///second.png'
+const X11: [string, Record<string, string | Buffer>, ClipboardContent][] = [
+  ['png before jpeg', { 'image/jpeg': 'no', 'image/png': PNG, UTF8_STRING: 'x' }, image(PNG)],
+  ['gif before other types', { 'image/x-other': 'no', 'image/gif': GIF }, image(GIF, 'clipboard.gif')],
+  ['any image type', { 'text/html': '<img>', 'image/x-other': GIF }, image(GIF, 'clipboard.gif')],
+  ['a picture before its file', { 'text/uri-list': 'file:///a.png', 'image/png': PNG }, image(PNG)],
+  [
+    'the first of several files',
+    { 'x-special/gnome-copied-files': URIS, UTF8_STRING: 'x' },
+    path('/first.png'),
+  ],
+  [
+    'a file before text',
+    { UTF8_STRING: '/t', 'text/uri-list': '# list\r\nfile:///a.png\r\n' },
+    path('/a.png'),
+  ],
+  ['text behind a list of no files', { UTF8_STRING: '/text', 'text/uri-list': 'mailto:me' }, path('/text')],
+]
+
+type Row = [
+  what: string,
+  platform: NodeJS.Platform,
+  programs: Record<string, string>,
+  /** What is found, or the message of the failure. */
+  expected: ClipboardContent | RegExp,
+  env?: NodeJS.ProcessEnv,
+  maxBytes?: number,
+]
+const ROWS: Row[] = [
+  ...X11.map(
+    ([what, types, expected]): Row => [
+      what,
+      'linux',
+      { xclip: offering(types) },
+      expected,
+      { DISPLAY: ':0' },
     ],
-    ['text behind a list of no files', { UTF8_STRING: '/text', 'text/uri-list': 'mailto:me' }, '/text'],
-  ] as [string, Record<string, string | Buffer>, string][])('takes %s', async (_, types, expected) => {
-    const content = await read(await withXclip(offering(types)))
-    expect(content.kind === 'image' ? content.name : content.kind === 'path' && content.path).toBe(expected)
-  })
+  ),
+  [
+    'a picture that is none',
+    'linux',
+    { xclip: offering({ 'image/png': 'hello' }) },
+    /offers an image, but its data is not an image/,
+    { DISPLAY: ':0' },
+  ],
+  [
+    'something else altogether',
+    'linux',
+    { xclip: offering({ 'audio/x-wav': 'RIFF' }) },
+    /contains neither an image nor a file nor text/,
+    { DISPLAY: ':0' },
+  ],
+  [
+    'no text that may be a password',
+    'linux',
+    { xclip: offering({ UTF8_STRING: 'correct horse battery staple' }) },
+    /^(?!.*horse).*neither an absolute path nor a URL/,
+    { DISPLAY: ':0' },
+  ],
+  [
+    'X11 when wl-paste hangs',
+    'linux',
+    { 'wl-paste': 'sleep 60', xclip: offering({ 'image/png': PNG }) },
+    image(PNG),
+    WAYLAND_AND_X11,
+  ],
+  ['every missing tool', 'linux', {}, /package "wl-clipboard"[\s\S]*package "xclip"/, WAYLAND_AND_X11],
+  [
+    'pngpaste',
+    'darwin',
+    { osascript: osascript(MAC_PNG), pngpaste: `[ "$1" = - ] && echo ${base64(PNG)} | base64 -d` },
+    image(PNG),
+  ],
+  ['osascript without pngpaste', 'darwin', { osascript: osascript(MAC_PNG) }, image(PNG)],
+  [
+    'osascript when pngpaste finds none',
+    'darwin',
+    { osascript: osascript(MAC_PNG), pngpaste: 'echo "No image data found" >&2; exit 1' },
+    image(PNG),
+  ],
+  [
+    'a GIF that has no PNG beside it',
+    'darwin',
+    { osascript: osascript(MAC_GIF) },
+    image(GIF, 'clipboard.gif'),
+  ],
+  [
+    'a file instead of its icon from Finder',
+    'darwin',
+    { osascript: osascript(MAC_FILE) },
+    path('/Users/me/å b.png'),
+  ],
+  [
+    'text in UTF-8 without a locale',
+    'darwin',
+    { osascript: osascript(MAC_TEXT), pbpaste: `[ "$LC_CTYPE" = UTF-8 ] && printf /Users/me/å.png` },
+    path('/Users/me/å.png'),
+  ],
+  ['an empty clipboard', 'darwin', { osascript: osascript({ 'clipboard info': '' }), pbpaste: '' }, EMPTY],
+  [
+    'too much from pngpaste',
+    'darwin',
+    { osascript: osascript(MAC_PNG), pngpaste: 'exec cat /dev/zero' },
+    TOO_LARGE,
+  ],
+  ['too much from osascript', 'darwin', { osascript: osascript(MAC_PNG) }, TOO_LARGE, {}, PNG.length - 40],
+  [
+    'one byte too much, although its hex fits',
+    'darwin',
+    { osascript: osascript(MAC_PNG) },
+    TOO_LARGE,
+    {},
+    PNG.length - 1,
+  ],
+  [
+    'no session of a user',
+    'darwin',
+    { osascript: osascript({}) },
+    /status 1 \(0:14: .*: run upload-server in the session of the user/,
+  ],
+  ['PowerShell', 'win32', powershell(say('image', PNG)), image(PNG)],
+  ['an empty clipboard', 'win32', powershell(''), EMPTY],
+  ['an empty clipboard', 'win32', powershell('echo'), EMPTY],
+  ['a picture over the limit', 'win32', powershell(say('image', PNG)), TOO_LARGE, {}, PNG.length - 1],
+  ['a picture without end', 'win32', powershell(`printf 'image '; exec cat /dev/zero`), TOO_LARGE, {}, MIB],
+  ['text without end', 'win32', powershell(`printf 'text '; exec yes AAAA`), NO_REFERENCE],
+  [
+    'its words when it fails',
+    'win32',
+    powershell('echo "Requested operation did not succeed." >&2; exit 1'),
+    /"powershell.exe" ended with status 1 \(Requested operation did not succeed/,
+  ],
+  ...(
+    [
+      ['C:\\Users\\me\\å b.png', path('C:\\Users\\me\\å b.png')],
+      ['"C:\\Users\\me\\a.png"', path('C:\\Users\\me\\a.png')],
+      ['c:/a.png', path('c:/a.png')],
+      ['\\\\host\\share\\a.png', path('\\\\host\\share\\a.png')],
+      ['file:///C:/a%20b.png', path('C:\\a b.png')],
+      ['https://example.org/a.png', url('https://example.org/a.png')],
+      ['/home/me/a.png', NO_REFERENCE],
+      ['C:a.png', NO_REFERENCE],
+    ] as const
+  ).map(([text, expected]): Row => [text, 'win32', powershell(say('text', text)), expected]),
+  ['PowerShell in WSL', 'linux', powershell(say('image', PNG)), image(PNG), WSL],
+  ...(
+    [
+      ['C:\\Users\\me\\a.png', path('/mnt/c/Users/me/a.png')],
+      ['"C:\\Users\\me\\a.png"', path('/mnt/c/Users/me/a.png')],
+      ['file:///C:/Users/me/a.png', path('/mnt/c/Users/me/a.png')],
+      ['/home/me/a.png', path('/home/me/a.png')],
+      ['file:///home/me/a.png', path('/home/me/a.png')],
+      ['https://example.org/a.png', url('https://example.org/a.png')],
+      ['Z:\\a.png', /"wslpath" ended with status 1/],
+    ] as const
+  ).map(([text, expected]): Row => [`${text} in WSL`, 'linux', inWsl(text), expected, WSL]),
+  [
+    'the Linux display before PowerShell',
+    'linux',
+    { xclip: offering({ 'image/gif': GIF }), ...powershell(say('image', PNG)) },
+    image(GIF, 'clipboard.gif'),
+    { ...WSL, DISPLAY: ':0' },
+  ],
+  [
+    'PowerShell when the Linux display has nothing',
+    'linux',
+    { xclip: offering({ UTF8_STRING: 'words' }), ...powershell(say('image', PNG)) },
+    image(PNG),
+    { ...WSL, DISPLAY: ':0' },
+  ],
+]
+
+it.each(ROWS)(
+  'reads or names %s on %s',
+  async (_, platform, programs, expected, env = {}, maxBytes = 20 * MIB) => {
+    const reading = read(
+      { ...env, PATH: await makePrograms(programs) },
+      { platform, maxBytes, timeoutMs: 4000 },
+    )
+    if (expected instanceof RegExp) expect((await failure(reading)).message).toMatch(expected)
+    else expect(await reading).toEqual(expected)
+  },
+)
+
+it('says once what both displays say', async () => {
+  const none = 'echo "target TARGETS not available, No selection" >&2; exit 1'
+  const PATH = await makePrograms({ 'wl-paste': none, xclip: none })
+  expect((await failure(read({ PATH, ...WAYLAND_AND_X11 }))).message.match(/empty/g)).toHaveLength(1)
+})
+
+it('sends PowerShell a script that survives the command line: one line, no double quote', async () => {
+  const folder = await makePrograms(powershell('printf %s "$5" > "$here/script"'))
+  await failure(read({ PATH: folder }, { platform: 'win32' }))
+  const script = await readFile(join(folder, 'script'), 'utf8')
+  expect(script).toContain('[System.Windows.Forms.Clipboard]')
+  expect(script).not.toMatch(/["\r\n]/)
+  expect(script.length).toBeLessThan(8000)
 })
 
 describe('text in the clipboard', () => {
@@ -209,201 +405,5 @@ describe('an aborted read', () => {
     const reason = new Error('client disconnected')
     await expect(read(env, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     await expect(readFile(join(env['PATH'] ?? '', 'started'))).rejects.toThrow('ENOENT')
-  })
-})
-
-describe('macOS, with stand-ins that print what its tools print', () => {
-  /** `answers`: what osascript prints for each script. */
-  function osascript(answers: Record<string, string>): string {
-    const cases = Object.entries(answers).map(
-      ([script, answer]) => `'${script}') printf '%s\\n' '${answer}';;`,
-    )
-    return `[ "$1" = -e ] || exit 64
-      case "$2" in ${cases.join('\n')}
-      *) echo "0:14: execution error: Can't make some data into the expected type. (-1700)" >&2; exit 1;; esac`
-  }
-  const hex = (bytes: Buffer) => bytes.toString('hex').toUpperCase()
-  const pngInfo = '«class PNGf», 33498, «class 8BPS», 84866, GIF picture, 5678, TIFF picture, 98765'
-
-  async function readMac(programs: Record<string, string>, options: Partial<ClipboardOptions> = {}) {
-    return read({ PATH: await makePrograms(programs) }, { platform: 'darwin', ...options })
-  }
-
-  it('reads a picture by pngpaste', async () => {
-    const pngpaste = `[ "$1" = - ] && echo ${PNG.toString('base64')} | base64 -d`
-    const content = await readMac({ osascript: osascript({ 'clipboard info': pngInfo }), pngpaste })
-    expect(content).toEqual({ kind: 'image', name: 'clipboard.png', body: PNG })
-  })
-
-  it.each([
-    ['without pngpaste', {}],
-    ['when pngpaste finds none', { pngpaste: 'echo "pngpaste: No image data found" >&2; exit 1' }],
-  ])('reads a picture by osascript %s', async (_, more) => {
-    const script = osascript({
-      'clipboard info': pngInfo,
-      'the clipboard as «class PNGf»': `«data PNGf${hex(PNG)}»`,
-    })
-    expect(await readMac({ osascript: script, ...more })).toMatchObject({ kind: 'image', body: PNG })
-  })
-
-  it('reads a GIF that has no PNG beside it', async () => {
-    const script = osascript({
-      'clipboard info': 'GIF picture, 43',
-      'the clipboard as GIF picture': `«data GIFf${hex(GIF)}»`,
-    })
-    expect(await readMac({ osascript: script })).toEqual({ kind: 'image', name: 'clipboard.gif', body: GIF })
-  })
-
-  it('takes the file, not the icon that Finder puts beside it', async () => {
-    const script = osascript({
-      'clipboard info': '«class furl», 62, «class icns», 1155, TIFF picture, 9, «class utf8», 21, string, 21',
-      'POSIX path of (the clipboard as «class furl»)': '/Users/me/å b.png',
-    })
-    expect(await readMac({ osascript: script })).toEqual({ kind: 'path', path: '/Users/me/å b.png' })
-  })
-
-  it('reads text by pbpaste, in UTF-8 although the server has no locale', async () => {
-    const script = osascript({ 'clipboard info': '«class utf8», 21, string, 21, Unicode text, 42' })
-    const pbpaste = `[ "$LC_CTYPE" = UTF-8 ] && printf /Users/me/å.png`
-    expect(await readMac({ osascript: script, pbpaste })).toEqual({ kind: 'path', path: '/Users/me/å.png' })
-  })
-
-  it('says that an empty clipboard is empty', async () => {
-    const programs = { osascript: osascript({ 'clipboard info': '' }), pbpaste: '' }
-    expect((await failure(readMac(programs))).message).toMatch(EMPTY)
-  })
-
-  it.each([
-    ['pngpaste', { pngpaste: 'exec cat /dev/zero' }],
-    ['osascript', {}],
-  ])('refuses a picture over the limit from %s', async (_, more) => {
-    const script = osascript({
-      'clipboard info': pngInfo,
-      'the clipboard as «class PNGf»': `«data PNGf${hex(PNG)}»`,
-    })
-    const reading = readMac({ osascript: script, ...more }, { maxBytes: PNG.length - 40 })
-    expect((await failure(reading)).code).toBe('too_large')
-  })
-
-  it('refuses a picture one byte over the limit, although its hex fits', async () => {
-    const script = osascript({
-      'clipboard info': pngInfo,
-      'the clipboard as «class PNGf»': `«data PNGf${hex(PNG)}»`,
-    })
-    expect((await failure(readMac({ osascript: script }, { maxBytes: PNG.length - 1 }))).code).toBe(
-      'too_large',
-    )
-  })
-
-  it('says what to do when there is no session of a user', async () => {
-    const { message } = await failure(readMac({ osascript: osascript({}) }))
-    expect(message).toContain(`"osascript" ended with status 1 (0:14: execution error: Can't make`)
-    expect(message).toContain('run upload-server in the session of the user who copies')
-  })
-})
-
-describe('Windows, with a stand-in that prints what the script makes PowerShell print', () => {
-  const say = (word: string, bytes: Buffer | string) =>
-    `[ "$1 $2 $3 $4" = '-NoProfile -NonInteractive -STA -Command' ] || exit 64
-    printf '%s ' ${word}; echo ${Buffer.from(bytes).toString('base64')} | tr -d '\\n'`
-
-  async function readWin(script: string, options: Partial<ClipboardOptions> = {}) {
-    return read({ PATH: await makePrograms({ 'powershell.exe': script }) }, { platform: 'win32', ...options })
-  }
-
-  it('reads a picture', async () => {
-    expect(await readWin(say('image', PNG))).toEqual({ kind: 'image', name: 'clipboard.png', body: PNG })
-  })
-
-  it.each([
-    ['C:\\Users\\me\\å b.png', { kind: 'path', path: 'C:\\Users\\me\\å b.png' }],
-    ['"C:\\Users\\me\\a.png"', { kind: 'path', path: 'C:\\Users\\me\\a.png' }],
-    ['c:/a.png', { kind: 'path', path: 'c:/a.png' }],
-    ['\\\\host\\share\\a.png', { kind: 'path', path: '\\\\host\\share\\a.png' }],
-    ['file:///C:/a%20b.png', { kind: 'path', path: 'C:\\a b.png' }],
-    ['https://example.org/a.png', { kind: 'url', url: new URL('https://example.org/a.png') }],
-    ['/home/me/a.png', undefined],
-    ['C:a.png', undefined],
-  ])('text %j', async (text, expected) => {
-    const reading = readWin(say('text', text))
-    if (expected) expect(await reading).toEqual(expected)
-    else expect((await failure(reading)).message).toMatch(NO_REFERENCE)
-  })
-
-  it.each(['', 'echo'])('says that an empty clipboard is empty (%j)', async script => {
-    expect((await failure(readWin(script))).message).toMatch(EMPTY)
-  })
-
-  it('refuses a picture over the limit, printed to its end or not', async () => {
-    expect((await failure(readWin(say('image', PNG), { maxBytes: PNG.length - 1 }))).code).toBe('too_large')
-    const endless = `printf 'image '; exec cat /dev/zero`
-    expect((await failure(readWin(endless, { maxBytes: MIB }))).code).toBe('too_large')
-  })
-
-  it('stops text without end', async () => {
-    expect((await failure(readWin(`printf 'text '; exec yes AAAA`))).message).toMatch(NO_REFERENCE)
-  })
-
-  it('sends a script that survives the command line: one line, no double quote', async () => {
-    const folder = await makePrograms({ 'powershell.exe': 'printf %s "$5" > "$here/script"' })
-    await failure(read({ PATH: folder }, { platform: 'win32' }))
-    const script = await readFile(join(folder, 'script'), 'utf8')
-    expect(script).toContain('[System.Windows.Forms.Clipboard]')
-    expect(script).not.toMatch(/["\r\n]/)
-    expect(script.length).toBeLessThan(8000)
-  })
-
-  it('quotes PowerShell when it fails', async () => {
-    const { message } = await failure(
-      readWin('echo "Requested Clipboard operation did not succeed." >&2; exit 1'),
-    )
-    expect(message).toContain(
-      '"powershell.exe" ended with status 1 (Requested Clipboard operation did not succeed',
-    )
-  })
-})
-
-describe('WSL, with stand-ins for the programs of Windows', () => {
-  const wslpath = `[ "$1" = -u ] && [ "$2" = 'C:\\Users\\me\\a.png' ] && echo /mnt/c/Users/me/a.png`
-  const say = (word: string, bytes: Buffer | string) =>
-    `printf '%s ' ${word}; echo ${Buffer.from(bytes).toString('base64')} | tr -d '\\n'`
-
-  async function readWsl(programs: Record<string, string>, env: NodeJS.ProcessEnv = {}) {
-    return read({ ...env, PATH: await makePrograms(programs), WSL_DISTRO_NAME: 'Debian' })
-  }
-
-  it('reads a picture by PowerShell', async () => {
-    const content = await readWsl({ 'powershell.exe': say('image', PNG) })
-    expect(content).toMatchObject({ kind: 'image', body: PNG })
-  })
-
-  it.each([
-    ['C:\\Users\\me\\a.png', '/mnt/c/Users/me/a.png'],
-    ['"C:\\Users\\me\\a.png"', '/mnt/c/Users/me/a.png'],
-    ['file:///C:/Users/me/a.png', '/mnt/c/Users/me/a.png'],
-    ['/home/me/a.png', '/home/me/a.png'],
-    ['file:///home/me/a.png', '/home/me/a.png'],
-  ])('takes the path %j for %s', async (text, path) => {
-    expect(await readWsl({ 'powershell.exe': say('text', text), wslpath })).toEqual({ kind: 'path', path })
-  })
-
-  it('takes a URL', async () => {
-    const content = await readWsl({ 'powershell.exe': say('text', 'https://example.org/a.png') })
-    expect(content).toMatchObject({ kind: 'url' })
-  })
-
-  it('says when wslpath cannot translate a path', async () => {
-    const { message } = await failure(readWsl({ 'powershell.exe': say('text', 'Z:\\a.png'), wslpath }))
-    expect(message).toContain('"wslpath" ended with status 1')
-  })
-
-  it('asks the Linux display first', async () => {
-    const programs = { xclip: offering({ 'image/gif': GIF }), 'powershell.exe': say('image', PNG) }
-    expect(await readWsl(programs, { DISPLAY: ':0' })).toMatchObject({ kind: 'image', body: GIF })
-  })
-
-  it('asks PowerShell when the Linux display has nothing', async () => {
-    const programs = { xclip: offering({ UTF8_STRING: 'words' }), 'powershell.exe': say('image', PNG) }
-    expect(await readWsl(programs, { DISPLAY: ':0' })).toMatchObject({ kind: 'image', body: PNG })
   })
 })
