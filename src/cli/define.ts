@@ -13,8 +13,10 @@ export type Offers =
 export interface Value<T = unknown> {
   /** How the help shows it, without brackets: `file`. */
   readonly shown: string
-  /** Default: the text as it was typed. @throws Error whose message is a sentence about the text */
-  readonly read?: (text: string) => T
+  /** Default: the text as it was typed. Undefined if the text is not such a value. */
+  readonly read?: (text: string) => T | undefined
+  /** What the text must be, after "Must be". Needed with `read`. */
+  readonly must?: string
   readonly choices?: readonly string[]
   readonly offers?: Offers
 }
@@ -99,7 +101,7 @@ export interface Call<F extends Flags = Flags> {
 export type Typed = readonly [name: string, text: string | undefined]
 
 type ValueOf<F extends Flag> = F['value'] extends { readonly read: (text: string) => infer T }
-  ? T
+  ? Exclude<T, undefined>
   : F['value'] extends { readonly choices: readonly (infer T)[] }
     ? T
     : F['value'] extends object

@@ -16,30 +16,35 @@ export const text = (shown: string) => ({ shown }) as const satisfies Value
 /** A whole number of at most 9 digits. */
 export const count = {
   shown: 'n',
-  read(typed: string): number {
-    if (!/^\d{1,9}$/.test(typed)) throw new Error('Must be a whole number.')
-    return Number(typed)
-  },
+  must: 'a whole number',
+  read: (typed: string) => (/^\d{1,9}$/.test(typed) ? Number(typed) : undefined),
 } as const satisfies Value
+
+/** A whole number in a range. */
+export const countFrom = (least: number, most: number, shown = 'n') =>
+  ({
+    shown,
+    must: `a whole number from ${least} to ${most}`,
+    read(typed: string) {
+      const number = count.read(typed) ?? -1
+      return number >= least && number <= most ? number : undefined
+    },
+  }) as const satisfies Value
 
 /** A time in milliseconds, written `90s`, `10m`, `1h` or `30d`. A number without a unit is in seconds. */
 export const duration = {
   shown: 'time',
-  read(typed: string): number {
-    const ms = readDuration(/^\d+$/.test(typed) ? `${typed}s` : typed)
-    if (ms === undefined) throw new Error('Must be a time such as 90s, 10m, 1h or 30d.')
-    return ms
-  },
+  must: 'a time such as 90s, 10m, 1h or 30d',
+  read: (typed: string) => readDuration(/^\d+$/.test(typed) ? `${typed}s` : typed),
 } as const satisfies Value
 
 /** The URL of a server. `127.0.0.1:36677` is short for `http://127.0.0.1:36677`. */
 export const serverUrl = {
   shown: 'url',
-  read(typed: string): string {
+  must: 'a URL such as http://127.0.0.1:36677',
+  read(typed: string) {
     const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(typed) ? typed : `http://${typed}`
-    if (!URL.canParse(address) || !/^https?:/i.test(address))
-      throw new Error('Must be a URL such as http://127.0.0.1:36677.')
-    return address
+    return URL.canParse(address) && /^https?:/i.test(address) ? address : undefined
   },
 } as const satisfies Value
 
@@ -68,10 +73,8 @@ export const choice = {
 
 const tokenSource = {
   shown: 'source',
-  read(typed: string): string {
-    if (typed.trim() === '') throw new Error(`Must be one of: ${TOKEN_PROVIDERS.join(', ')}, or a program.`)
-    return typed
-  },
+  must: `one of: ${TOKEN_PROVIDERS.join(', ')}, or a program`,
+  read: (typed: string) => (typed.trim() === '' ? undefined : typed),
   offers: async () => TOKEN_PROVIDERS,
 } as const satisfies Value
 

@@ -35,7 +35,7 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
     return loaded && call ? await loaded.run(call, terminal) : 0
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode // It has already printed the error or the help.
-    terminal.note(terminal.mask(describe(error, terminal)))
+    terminal.note(describe(error, terminal))
     return error instanceof UsageError && call ? usageCodeOf(call.command) : 1
   }
 }

@@ -33,7 +33,7 @@ export async function openForCommand(
   const config = await openConfig(options, terminal)
   const { env, mask } = terminal
   let isOpen = false
-  const printWarning = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
+  const printWarning = (message: string) => isOpen && terminal.note(oneLine(message))
   const uploader = await openUploader(config, {
     ...{ mask, env, use },
     logger: { warn() {} },

@@ -111,11 +111,9 @@ function toOption(key: string, flag: Flag): Option {
 }
 
 function readValue({ value }: Flag, text: string): unknown {
-  try {
-    return value?.read ? value.read(text) : text
-  } catch (error) {
-    throw new InvalidArgumentError((error as Error).message)
-  }
+  const read = value?.read ? value.read(text) : text
+  if (read === undefined) throw new InvalidArgumentError(`Must be ${value?.must}.`)
+  return read
 }
 
 /**

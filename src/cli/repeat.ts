@@ -26,7 +26,7 @@ export function lineFor(
     if (flag.isSecret) return [spelling, flag.value?.shown.toUpperCase() ?? '']
     if (flag.value !== serverUrl) return [spelling, quote(text, platform)]
     // The URL that clients use may contain the upload key, and the password of a reverse proxy.
-    const url = serverUrl.read(text)
+    const url = serverUrl.read(text) ?? ''
     const shown = url.replace(/[?#].*/, '').replace(/^(https?:\/\/[^/:@]*):[^/]*@/i, '$1:PASSWORD@')
     return [spelling, quote(shown, platform), ...(hasKey(new URL(url)) ? ['--key', 'KEY'] : [])]
   })

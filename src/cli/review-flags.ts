@@ -3,10 +3,10 @@ import { file, text } from './flags.ts'
 
 const percentage = {
   shown: 'percent',
-  read(typed: string): number {
+  must: 'a number from 0 to 100',
+  read(typed: string) {
     const share = typed.trim() === '' ? Number.NaN : Number(typed)
-    if (!(share >= 0 && share <= 100)) throw new Error('Must be a number from 0 to 100.')
-    return share
+    return share >= 0 && share <= 100 ? share : undefined
   },
 } as const satisfies Value
 
@@ -14,22 +14,18 @@ const DIFFERENCES = ['changed', 'new', 'gone', 'renamed'] as const
 
 const differences = {
   shown: 'differences',
-  read(typed: string): readonly string[] {
+  must: `one or more of: ${DIFFERENCES.join(', ')}`,
+  read(typed: string) {
     const words = typed.split(',').map(word => word.trim())
-    if (!words.every(word => DIFFERENCES.some(one => one === word)))
-      throw new Error(`Available: ${DIFFERENCES.join(', ')}.`)
-    return words
+    return words.every(word => DIFFERENCES.some(one => one === word)) ? words : undefined
   },
   offers: async () => DIFFERENCES,
 } as const satisfies Value
 
 const baselineName = {
   shown: 'name',
-  read(typed: string): string {
-    if (!/^[a-z\d][\w.-]{0,99}$/i.test(typed))
-      throw new Error('Must have letters, digits, ".", "_" and "-" only, and up to 100 of them.')
-    return typed
-  },
+  must: 'up to 100 letters, digits, ".", "_" and "-"',
+  read: (typed: string) => (/^[a-z\d][\w.-]{0,99}$/i.test(typed) ? typed : undefined),
 } as const satisfies Value
 
 const needsEarlier =

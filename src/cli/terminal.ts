@@ -40,9 +40,9 @@ interface Output {
 export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['untilInterrupted']): Terminal {
   const { env, platform, stdout, stderr } = host
   const print = (line: string) => void stdout.write(`${line}\n`)
-  const note = (line: string) => void stderr.write(`${plain(line)}\n`)
   const isColoured = stdout.isTTY === true && showsColours()
   const secrets = createGrowingMask()
+  const note = (line: string) => void stderr.write(`${plain(secrets.mask(line))}\n`)
   const paint = (part: Styled) => {
     const text = plain(secrets.mask(typeof part === 'string' ? part : part.text))
     if (typeof part === 'string' || !isColoured) return text

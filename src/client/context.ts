@@ -7,7 +7,7 @@ export interface Context {
   /** Working directory. */
   readonly cwd: string
   readonly stdin: AsyncIterable<Uint8Array>
-  /** Prints a line that is not a result. */
+  /** Prints a line that is not a result, without secrets. */
   note(line: string): void
   /** Replaces every learnt secret in a text. */
   readonly mask: Mask

@@ -101,27 +101,6 @@ it('speaks of no option that the destination does not have', async () => {
   )
 })
 
-it.each([
-  ['local/two', 0, /^ok {6}local\/two: .*\n$/],
-  ['local', 0, /^ok {6}local\/one: .*\n$/],
-  ['nope', 1, /^Provider "nope" does not exist\. Available: "local\/one", "local\/two"\.\n$/],
-  ['local/nope', 1, /^local has no destination "nope"\. Available: "local\/one", "local\/two"\.\n$/],
-  ['s3/blog', 1, /Available: "local\/one", "local\/two"\.\n$/],
-])('check %s tries that one only, or names what there is', async (id, code, said) => {
-  const at = (directory: string) => ({ directory, serve: true })
-  const { check } = await makePlace({ one: at('one'), two: at('two') })
-  const result = await check(id)
-  expect(result.code).toBe(code)
-  expect(result.stdout + result.stderr).toMatch(said)
-})
-
-it('says what is wrong with the configuration before it tries anything', async () => {
-  const { cwd, check } = await makePlace({ one: { directory: 'one', serve: true } }, { sever: {} })
-  const { code, stderr } = await check()
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('sever: is not an option') })
-  expect(await readdir(cwd)).toEqual(['upload-server.json'])
-})
-
 it('is not held by a web server that never ends its answer', async () => {
   let sent = 0
   const { origin } = await serve((_, response) => {

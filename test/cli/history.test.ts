@@ -120,7 +120,6 @@ it('lists only what the filters say', async () => {
   ]
   for (const [args, expected] of cases)
     expect([args, (await list(...args.split(' '))).map(({ origin }) => origin)]).toEqual([args, expected])
-  expect(await history('--name', 'none')).toEqual({ code: 0, stdout: '', stderr: 'No files found.\n' })
 })
 
 it('a name with escape sequences does not take over the terminal', async () => {
@@ -155,42 +154,6 @@ it('knows what a running server and the command line have stored, and tells scri
   })
   for (const path of ['/history', '/files/Default/store.db', '/files/Default/..%2fstore.db'])
     expect((await fetch(url + path)).status).toBe(404)
-})
-
-it.each([
-  [['--limit', '-1'], /whole number/],
-  [['--sha256', '62c'], /4 to 64 hexadecimal digits/],
-  [['--sha256', 'cat.png'], /4 to 64 hexadecimal digits/],
-  [['--since', 'tomorrow'], /Must be a time such as/],
-  [['--until', '2026-02-30'], /Must be a time such as/],
-  [['--unknown'], /unknown option/],
-  [['--yes'], /unknown option/],
-  [['expird'], /unknown command 'expird'.*"expired"/],
-  [['--caller', 'x', 'quotas'], /^--caller must be written after "quotas"/],
-  [['expired', '--caller', 'nobody'], /unknown option '--caller'/],
-  [['quotas', '--all'], /unknown option '--all'/],
-  [['prune'], /missing required argument 'age'/],
-  [['prune', ''], /^"" is not an age such as/],
-  [['prune', '365', '--yes'], /^"365" is not an age such as/], // It would be taken for seconds elsewhere.
-  [['prune', '1d', '--all', '--yes', '--destination', 's3'], /provider\/configName/],
-  ...[['expired'], ['prune', '0d', '--yes'], []].map(args => [
-    [...args, '--destination', 'locl'],
-    /^"locl" is not a destination of this configuration\. Add --all to search other destinations, too\.\n$/,
-  ]),
-] as [string[], RegExp][])('refuses %j', async (args, message) => {
-  expect(await runCli(['history', ...args], { cwd })).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringMatching(message),
-  })
-})
-
-it('says why, and where it is, when there is no way to open the store', async () => {
-  await writeFile(join(cwd, 'upload-server'), 'in the way')
-  const { code, stdout, stderr } = await history()
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toMatch(/^.*(?:ENOTDIR|EEXIST).*\n.*\n$/)
-  expect(stderr).toContain(`\n${join(cwd, 'upload-server', 'store.db')}: `)
 })
 
 describe('prune', () => {

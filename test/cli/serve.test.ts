@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { runBuilt, runCli } from './run-cli.ts'
+import { runBuilt } from './run-cli.ts'
 
 /** Starts the built program, whose log the test may read, and end with SIGTERM. */
 async function start(args: string[], config?: object, env: Record<string, string> = {}) {
@@ -25,48 +25,6 @@ it('--version of the built program prints the version of the package', async () 
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
   const cwd = await makeDirectory()
   expect(await runBuilt(['--version'], { cwd })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
-})
-
-it.each<[string[], RegExp | string]>([
-  [['--prot', '1'], "unknown option '--prot'"],
-  [['serve', '--nope'], "unknown option '--nope'"],
-  [['uplaod', 'a.png'], 'unknown command \'uplaod\'. Did you mean "upload"?'],
-  [['serve', 'now'], "unknown command 'now'"],
-  [['a.png', 'b c.png'], "'a.png' is not a command. To upload it: upload-server upload a.png 'b c.png'"],
-  [['https://me:secret@x.example/a.png'], 'To upload it: upload-server upload https://x.example/a.png'],
-  [['--port'], "option '-p, --port <port>' argument missing"],
-  ...['http', '65536', '-1', '1.5', '0x50', ''].map((port): [string[], string] => [
-    [`--port=${port}`],
-    'The port must be a number from 0 to 65535.',
-  ]),
-  [['--log-level', 'loud'], 'log.level: must be one of: "fatal", "error"'],
-  [['--key', ''], 'server.key: must not be empty'],
-  [['--config', 'absent.json'], 'absent.json: no such file'],
-  [['--config', '.'], ': it is a directory'],
-  [['config', 'nope'], 'nope'],
-  [['heartbeat', '--server', 'http://'], 'Must be a URL such as http://127.0.0.1:36677.'],
-  [
-    ['-p', '0', '--host', '192.0.2.1'],
-    /http:\/\/192\.0\.2\.1:0: this machine does not have this IP address\..* \(EADDRNOTAVAIL\)/,
-  ],
-  [
-    ['-p', '0', '--host', '/no/such/folder/socket'],
-    /unix:\/no\/such\/folder\/socket: its folder is missing .*--host/,
-  ],
-])('what is wrong on the command line ends with 1 and a sentence: %j', async (args, message) => {
-  const { code, stdout, stderr } = await runCli(args, { cwd: await makeDirectory() })
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toMatch(message)
-})
-
-it('a PicGo file is refused by the provider in use that this version does not have', async () => {
-  const cwd = await makeDirectory()
-  const config = { picBed: { uploader: 'some-plugin', 'some-plugin': { token: 'hunter2' } } }
-  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
-  const { code, stderr } = await runCli([], { cwd })
-  expect(code).toBe(1)
-  expect(stderr).toContain('"picBed.uploader" is "some-plugin", which was skipped: there is no provider')
-  expect(stderr).not.toContain('hunter2')
 })
 
 describe('the server', () => {

@@ -43,7 +43,7 @@ async function finishEach(
       terminal.print(oneLine(`finished  ${id}  ${(await finish(id)).join(' ')}`))
     } catch (error) {
       code = 1
-      terminal.note(oneLine(`failed    ${id}  ${terminal.mask(messageOf(error))}`))
+      terminal.note(oneLine(`failed    ${id}  ${messageOf(error)}`))
     }
   }
   return code

@@ -1,25 +1,19 @@
 import { readMoment } from '../../times.ts'
-import { defineCommand, type Flag, type Flags } from '../define.ts'
+import { defineCommand, type Flag, type Flags, type Value } from '../define.ts'
 import { config, count, destination, grouped, text } from '../flags.ts'
 
 const hash = {
   shown: 'hash',
-  read(typed: string): string {
-    if (!/^[0-9a-f]{4,64}$/i.test(typed)) throw new Error('Must be 4 to 64 hexadecimal digits.')
-    return typed.toLowerCase()
-  },
-}
+  must: '4 to 64 hexadecimal digits',
+  read: (typed: string) => (/^[0-9a-f]{4,64}$/i.test(typed) ? typed.toLowerCase() : undefined),
+} as const satisfies Value
 
 /** Milliseconds since the epoch. */
 const moment = {
   shown: 'when',
-  read(typed: string): number {
-    const at = readMoment(typed, Date.now())
-    if (at === undefined)
-      throw new Error('Must be a time such as 12h, yesterday, 2026-11-01 or 2026-11-01T18:00:00Z.')
-    return at
-  },
-}
+  must: 'a time such as 12h, yesterday, 2026-11-01 or 2026-11-01T18:00:00Z',
+  read: (typed: string) => readMoment(typed, Date.now()),
+} as const satisfies Value
 
 const where = {
   destination: { about: 'only this destination: "provider" or "provider/configName"', value: destination },

@@ -62,7 +62,7 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
       await writeDraft(draft, file, text)
       const problem = await findProblem(draft, isTested ? id : undefined, questions?.askTrust, terminal)
       if (problem === undefined) break
-      if (!questions) throw new Error(`${problem} --no-check saves the configuration without testing it.`)
+      if (!questions) throw new Error(problem)
       terminal.note(problem)
       isTested = await questions.askAgain(answers)
     }
@@ -71,7 +71,7 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
     terminal.note(describeNextSteps(file, existing && id, answers, options, terminal))
     return 0
   } finally {
-    await rm(draft, { force: true })
+    await rm(draft, { force: true }).catch(() => {}) // It may not exist.
   }
 }
 
@@ -145,7 +145,7 @@ async function findProblem(
   try {
     if (id === undefined) await loadConfig({ ...terminal, file: draft })
     else if (await check(id, { config: draft }, { ...terminal, print }, askTrust && prepare))
-      return 'The configuration was not saved.'
+      return 'The configuration was not saved. To save it without the test, use --no-check.'
     return undefined
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

@@ -1,16 +1,16 @@
-import { defineCommand, type Flags } from '../define.ts'
+import { defineCommand, type Flags, type Value } from '../define.ts'
 import { choice, config, credentials, folder, serverUrl } from '../flags.ts'
 
 const host = {
   shown: 'host[:port]',
-  read(typed: string): string {
+  must: 'a host such as img.example.com or 127.0.0.1:36677',
+  read(typed: string) {
     const address = /^https?:\/\//i.test(typed) ? typed : `http://${typed}`
-    const url = URL.canParse(address) ? new URL(address) : undefined
-    if (!url || !['', '/'].includes(url.pathname + url.search + url.hash) || url.username !== '')
-      throw new Error('Must be a host such as img.example.com or 127.0.0.1:36677.')
-    return url.host
+    if (!URL.canParse(address)) return undefined
+    const { pathname, search, hash, username, host } = new URL(address)
+    return pathname + search + hash === '/' && username === '' ? host : undefined
   },
-}
+} as const satisfies Value
 
 export const flags = {
   config,

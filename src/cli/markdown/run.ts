@@ -155,7 +155,7 @@ function noteFailures(reports: readonly NoteReport[], terminal: Terminal): numbe
   for (const { path, line, target, reason } of all) {
     const where = [shown(path, terminal), line].filter(part => part !== undefined).join(':')
     const what = target === undefined ? '' : `${target.slice(0, 200)}: `
-    terminal.note(oneLine(terminal.mask(`${where}: ${what}${reason}`)))
+    terminal.note(oneLine(`${where}: ${what}${reason}`))
   }
   return all.length
 }

@@ -39,7 +39,7 @@ export async function run({ options, typed }: Call<typeof flags>, terminal: Term
           server.server.onclose = end
           return server
         },
-        { onerror: error => terminal.note(oneLine(terminal.mask(error.message))) },
+        { onerror: error => terminal.note(oneLine(error.message)) },
       )
       process.stdin.once('end', end)
       signal.addEventListener('abort', () => void handle.close().finally(end))

@@ -1,18 +1,11 @@
 import { defineCommand, type Flags } from '../define.ts'
-import { config, text } from '../flags.ts'
+import { config, countFrom, text } from '../flags.ts'
 
 export const flags = {
   port: {
     short: '-p',
     about: 'port to listen on; 0 selects any free port (default: 36677)',
-    value: {
-      shown: 'port',
-      read(typed: string): number {
-        if (!/^\d{1,5}$/.test(typed) || Number(typed) > 65535)
-          throw new Error('The port must be a number from 0 to 65535.')
-        return Number(typed)
-      },
-    },
+    value: countFrom(0, 65535, 'port'),
   },
   host: {
     about: 'IP address to listen on, or the path of a Unix socket (default: 127.0.0.1)',

@@ -40,4 +40,4 @@ export async function notifyOf(title: string, body: string, terminal: Terminal):
 }
 
 const warn = (what: string, terminal: Terminal) => (error: unknown) =>
-  terminal.note(oneLine(terminal.mask(`Warning: ${what}: ${messageOf(error)}.`)))
+  terminal.note(oneLine(`Warning: ${what}: ${messageOf(error)}.`))

@@ -2,11 +2,21 @@ import { FORMATS } from '../../client/reports/format.ts'
 import { CLIENT_DEFAULTS } from '../../client/uploads.ts'
 import { showDuration } from '../../times.ts'
 import { defineCommand, type Flags, type Value } from '../define.ts'
-import { choice, config, count, credentials, duration, file, grouped, serverUrl, text } from '../flags.ts'
+import {
+  choice,
+  config,
+  count,
+  countFrom,
+  credentials,
+  duration,
+  file,
+  grouped,
+  serverUrl,
+  text,
+} from '../flags.ts'
 import { reviewFlags } from '../review-flags.ts'
 
-/** Longest delay of a timer in Node. */
-const LONGEST_MS = 2 ** 31 - 1
+const MOST_SHARDS = 200
 
 const destinationFlags = {
   ...choice,
@@ -64,15 +74,12 @@ const reportFlags = {
 
 const shard = {
   shown: 'n/all',
+  must: `the number of a shard and of all shards, such as 2/4, up to ${MOST_SHARDS}`,
   read(typed: string) {
     const [, index = 0, of = 0] = (/^(\d{1,3})\/(\d{1,3})$/.exec(typed) ?? []).map(Number)
-    if (index < 1 || of < index || of > MOST_SHARDS)
-      throw new Error(`Must be the number of a shard and of all shards, such as 2/4, up to ${MOST_SHARDS}.`)
-    return { index, of }
+    return index >= 1 && of >= index && of <= MOST_SHARDS ? { index, of } : undefined
   },
 } as const satisfies Value
-
-const MOST_SHARDS = 200
 
 const pullRequestFlags = {
   comment: {
@@ -99,20 +106,13 @@ const serverFlags = {
   ...credentials,
   concurrency: {
     about: 'number of parallel requests, 1 to 64',
-    value: {
-      shown: 'n',
-      read(typed: string): number {
-        const requests = count.read(typed)
-        if (requests < 1 || requests > 64) throw new Error('Must be a whole number from 1 to 64.')
-        return requests
-      },
-    },
+    value: countFrom(1, 64),
     default: `${CLIENT_DEFAULTS.concurrency}`,
     needs: 'server',
   },
   retryMaxTime: {
     about: 'keep retrying transient failures for this long, such as 90s or 10m; 0 disables retries',
-    value: { shown: 'time', read: (typed: string) => Math.min(duration.read(typed), LONGEST_MS) },
+    value: duration,
     default: showDuration(CLIENT_DEFAULTS.retryFor),
     needs: 'server',
   },

@@ -46,7 +46,7 @@ export function startPrinter(
     note,
     onStored,
     onNotice(message) {
-      if (!noted.has(message)) note(oneLine(terminal.mask(message)))
+      if (!noted.has(message)) note(oneLine(message))
       noted.add(message)
     },
     settle(index, result) {
@@ -60,7 +60,7 @@ export function startPrinter(
           if (expiresAt !== undefined) parts.push(`expires ${showMoment(Date.parse(expiresAt))}`)
           terminal.note(`[${done}/${entries.length}] ${parts.join('  ')}`)
         }
-        if (warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${warning}`)))
+        if (warning !== undefined) terminal.note(oneLine(`Warning: ${warning}`))
         printReady(results)
       })
       onStored(done)
