@@ -169,12 +169,14 @@ describe('script and style of the page', () => {
   })
 
   it.for([
-    'main.js.map',
-    'tsconfig.json',
-    '..%2fdocument.js',
-    '%2e%2e%2fdocument.js',
-    'nothing.js',
-    '__proto__',
+    ...[
+      'main.js.map',
+      'tsconfig.json',
+      '..%2fdocument.js',
+      '%2e%2e%2fdocument.js',
+      'nothing.js',
+      '__proto__',
+    ],
   ])('are all that is there: not %s', async name => {
     const app = plain()
     const [style = ''] = linked((await get(app)).body)

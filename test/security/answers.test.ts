@@ -1,4 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readResponse } from '../../src/client/api/response.ts'
@@ -41,34 +42,35 @@ const linkOf = (link: unknown) => [
 ]
 
 describe('a server that is sent to', () => {
-  it.each([
-    'https://x/a.png\n::error::nothing was uploaded',
-    'https://x/a.png\r::error::x',
-    'https://x/a.png\u2028::error::x',
-    'https://x/\u001b]0;title\u0007',
-    'https://x/\u009b2J',
-    'https://x/\u202egnp.exe',
-    'https://x/a b.png',
-    'https://x/"onerror="alert(1)',
-    "https://x/'onerror='alert(1)",
-    'https://x/<script>alert(1)</script>',
-    'https://x/`id`',
-    'https://x/\\..\\a',
-    '::add-mask::x',
-    'javascript:alert(1)//https://x/',
-    'data:text/html,x',
-    'file:///etc/passwd',
-    '//x/a.png',
-    '/a.png',
-    'https://',
-    'https://a:99999/',
-    '',
-    `https://x/${'a'.repeat(10_000)}`,
-    { toString: 'x' },
-    ['https://x/a.png'],
-    7,
-    null,
-  ])('answers with %j as a link', async link => {
+  const AFTER_HOST = [
+    ...[
+      'a.png\n::error::nothing was uploaded',
+      'a.png\r::error::x',
+      'a.png\u2028::error::x',
+      '\u009b2J',
+      'a b.png',
+    ],
+    ...[
+      '\u001b]0;title\u0007',
+      '\u202egnp.exe',
+      '"onerror="alert(1)',
+      "'onerror='alert(1)",
+      '`id`',
+      '\\..\\a',
+    ],
+    ...['<script>alert(1)</script>', 'a'.repeat(10_000)],
+  ].map(end => `https://x/${end}`)
+  const NO_LINKS = [
+    ...[
+      '::add-mask::x',
+      'javascript:alert(1)//https://x/',
+      'data:text/html,x',
+      'file:///etc/passwd',
+      '//x/a.png',
+    ],
+    ...['/a.png', 'https://', 'https://a:99999/', '', { toString: 'x' }, ['https://x/a.png'], 7, null],
+  ]
+  it.each([...AFTER_HOST, ...NO_LINKS])('answers with %j as a link', link => {
     for (const answer of linkOf(link)) {
       const text = JSON.stringify(answer)
       const { outcomes } = readResponse({ status: 200, text, isCut: false }, 1, 'x')
@@ -117,37 +119,22 @@ describe('a server that is sent to', () => {
     expect(stderr).toMatch(/^a\.png: no$/m)
   })
 
+  const [first, second] = ['https://x/1', 'https://x/2']
+  const at = (...places: [index: number, imgUrl: string][]) => ({
+    items: places.map(([index, imgUrl]) => ({ index, imgUrl })),
+  })
+  const failed = (...places: number[]) => ({ errors: places.map(index => ({ index, message: 'no' })) })
   it.each<[string, object]>([
-    ['too few links', { result: ['https://x/1'] }],
-    ['too many links', { result: ['https://x/1', 'https://x/2', 'https://x/3'] }],
-    [
-      'two links for one',
-      {
-        items: [
-          { index: 0, imgUrl: 'https://x/1' },
-          { index: 0, imgUrl: 'https://x/2' },
-        ],
-      },
-    ],
-    ['a link for nobody', { items: [{ index: 2, imgUrl: 'https://x/1' }] }],
-    ['a link at minus one', { items: [{ index: -1, imgUrl: 'https://x/1' }] }],
+    ['too few links', { result: [first] }],
+    ['too many links', { result: [first, second, 'https://x/3'] }],
+    ['two links for one', at([0, first], [0, second])],
+    ['a link for nobody', at([2, first])],
+    ['a link at minus one', at([-1, first])],
     ['no object', { items: [null, 'x'] }],
-    ['links, and that it failed', { success: false, result: ['https://x/1', 'https://x/2'] }],
-    [
-      'links by number, and that it failed',
-      {
-        success: false,
-        items: [
-          { index: 0, imgUrl: 'https://x/1' },
-          { index: 1, imgUrl: 'https://x/2' },
-        ],
-      },
-    ],
-    [
-      'a failure of nobody',
-      { result: ['https://x/1', 'https://x/2'], errors: [{ index: 2, message: 'no' }] },
-    ],
-    ['a link and a failure for each', failuresBeside(['https://x/1', 'https://x/2'])],
+    ['links, and that it failed', { success: false, result: [first, second] }],
+    ['links by number, and that it failed', { success: false, ...at([0, first], [1, second]) }],
+    ['a failure of nobody', { result: [first, second], ...failed(2) }],
+    ['a link and a failure for each', { ...at([0, first], [1, second]), ...failed(0, 1) }],
   ])('answers with %s', async (_, answer) => {
     const { code, stdout, stderr } = await sendTo({ success: true, ...answer }, [], ['a.png', 'b.png'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -155,14 +142,8 @@ describe('a server that is sent to', () => {
   })
 
   it.each([
-    '',
-    'null',
-    '[]',
-    '7',
-    '"https://x/a.png"',
-    '<html>',
+    ...['', 'null', '[]', '7', '"https://x/a.png"', '<html>', '{"items":{"length":1}}'],
     '{"success":true,"result":["https://x/a.png"]',
-    '{"items":{"length":1}}',
   ])('answers %j', async answer => {
     const { code, stdout, stderr } = await sendTo(answer)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -171,20 +152,23 @@ describe('a server that is sent to', () => {
     )
   })
 
+  /** Sends to a server of lines of its own. */
+  async function sendBy(handle: RequestListener) {
+    const { origin } = await serve(handle)
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.png'), 'content')
+    return runCli(['upload', '--retry-max-time', '0', '--server', origin, 'a.png'], { cwd })
+  }
+
   it('answers without an end', async () => {
     let sent = 0
-    const { origin: url } = await serve((_, response) => {
+    const { code, stderr } = await sendBy((_, response) => {
       const more = () => {
         for (let room = true; room && !response.destroyed; sent += 65_536)
           room = response.write(' '.repeat(65_536))
       }
       response.on('drain', more)
       more()
-    })
-    const cwd = await makeDirectory()
-    await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--retry-max-time', '0', '--server', url, 'a.png'], {
-      cwd,
     })
     expect(code).toBe(1)
     expect(stderr).toMatch(/^a\.png: .* is larger than 16 MiB/)
@@ -203,26 +187,14 @@ describe('a server that is sent to', () => {
   })
 
   it('breaks its answer off', async () => {
-    const { origin: url } = await serve((_, response) => {
+    const { code, stderr } = await sendBy((_, response) => {
       response.writeHead(200, { 'Content-Length': '100' })
       response.write('{"success":true', () => response.destroy())
-    })
-    const cwd = await makeDirectory()
-    await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--retry-max-time', '0', '--server', url, 'a.png'], {
-      cwd,
     })
     expect(code).toBe(4)
     expect(stderr).toMatch(/^a\.png: \S+ can't be reached: it closed the connection\n/)
   })
 })
-
-function failuresBeside(links: string[]): object {
-  return {
-    items: links.map((imgUrl, index) => ({ index, imgUrl })),
-    errors: links.map((_, index) => ({ index, message: 'no' })),
-  }
-}
 
 it('a file whose name is a command of a build service is not obeyed, and can be repeated', async () => {
   const name = "::warning::a\n::error::b's \u001b[2J##[group]"
@@ -255,14 +227,16 @@ it('a link of another server is whole in every format', () => {
 })
 
 it.each([
-  '::error::x',
-  ' \t::error::x',
-  '##[error]x',
-  'a ##vso[task]x',
-  '\u001b[2J',
-  'a\n::x',
-  'a\r::x',
-  '\u2028::x',
+  ...[
+    '::error::x',
+    ' \t::error::x',
+    '##[error]x',
+    'a ##vso[task]x',
+    '\u001b[2J',
+    'a\n::x',
+    'a\r::x',
+    '\u2028::x',
+  ],
 ])('what somebody else says is one line and no command: %j', text => {
   expect(oneLine(text)).not.toMatch(HARMFUL)
   expect(oneLine(text)).not.toContain('\n')
