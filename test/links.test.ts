@@ -83,7 +83,12 @@ describe('a link that is redirected', () => {
       { name: 'one', key: 'the key of one person' },
       { name: 'two', key: 'the key of another', destinations: ['s3/other'] },
     ]
-    const app = await startWith(bucket, { linkAccess: 'callers' }, { auth: { keys, loopbackExempt: false } })
+    const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia' }
+    const app = await startWith(
+      bucket,
+      { linkAccess: 'callers' },
+      { auth: { keys, reverseProxy, loopbackExempt: false } },
+    )
     const to = `${app.url}/upload?key=${encodeURIComponent(keys[0]?.key ?? '')}`
     const [link = ''] = (await upload(to, { 'a.txt': 'hello' })).result
     const statusWith = async (key: string) =>
@@ -92,6 +97,7 @@ describe('a link that is redirected', () => {
     expect(await statusWith('a wrong key')).toBe(401)
     expect(await statusWith(keys[1]?.key ?? '')).toBe(403)
     expect(await statusWith(keys[0]?.key ?? '')).toBe(302)
+    expect((await look(link, { headers: { 'Remote-User': 'alice' } })).status).toBe(302)
     const byQuery = await look(`${link}?key=${encodeURIComponent(keys[0]?.key ?? '')}`)
     expect(byQuery.headers.get('location')).not.toContain('one%20person')
     expect((await look(link.replace('.txt', '.png'), {})).status).toBe(401)

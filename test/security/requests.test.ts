@@ -61,6 +61,26 @@ it('attack: somebody asks and asks and never reads an answer', async () => {
   await stop(0, 0)
 })
 
+it('attack: headers that stop arriving keep a connection for ever: they get 408', async () => {
+  const { server, stop } = createHttpServer(
+    () => {},
+    () => {},
+  )
+  server.headersTimeout = 100
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => void (await stop(0, 0)))
+  const answers = ['', 'POST /upload HTTP/1.1\r\nHost: localhost\r\nX-'].map(sent => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+    socket.write(sent)
+    return text(socket)
+  })
+  for (const answer of await Promise.all(answers)) {
+    expect(answer).toMatch(/^HTTP\/1\.1 408 .*\r\nAccess-Control-Allow-Origin: \*\r\n/s)
+    expect(answer).toMatch(/"success":false,.*"code":"request_timeout"/)
+  }
+})
+
 describe('attack: a whole address in the place of a path', () => {
   it.each<[line: string, status: number]>([
     ['GET http://[::1/heartbeat?key=s3cr3t-k3y HTTP/1.1', 400],

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
@@ -13,21 +12,6 @@ import { needsLinux } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 
 const MB = 1024 * 1024
-
-it('headers that stop arriving get 408 in the end', { timeout: 60_000 }, async () => {
-  const server = await spawnServer(['--port', '0'])
-  const { hostname, port } = new URL(await server.url)
-  const answers = ['', 'POST /upload HTTP/1.1\r\nHost: localhost\r\nX-'].map(sent => {
-    const socket = connect(Number(port), hostname).on('error', () => {})
-    socket.write(sent)
-    return text(socket)
-  })
-  for (const answer of await Promise.all(answers)) {
-    expect(answer).toMatch(/^HTTP\/1\.1 408 .*\r\nAccess-Control-Allow-Origin: \*\r\n/s)
-    const body = JSON.parse(answer.split('\r\n\r\n')[1] ?? '')
-    expect(body).toMatchObject({ success: false, code: 'request_timeout' })
-  }
-})
 
 /** More than the bound of memory all together. */
 const CLIENTS = 25

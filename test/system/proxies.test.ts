@@ -1,10 +1,6 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
-import { runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
 import { expectNoWayAround } from '../helpers/behind-proxy.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { sendRaw } from '../helpers/raw-request.ts'
@@ -12,7 +8,6 @@ import {
   APACHE,
   BASIC,
   CADDY,
-  CADDY_SSO,
   EXAMPLES,
   type Example,
   KEY,
@@ -225,17 +220,6 @@ it.for<[Example, string, string]>([
   },
 )
 
-it('the command is told that the password is missing while a large file is on its way', async context => {
-  const { app, url } = await startExample(NGINX, context)
-  const cwd = await makeDirectory()
-  await writeFile(join(cwd, 'a.png'), makePicture(30 * 1024 * 1024))
-  const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', url, 'a.png']
-  const { code, stderr } = await runCli(args, { cwd })
-  expect(code).toBe(5)
-  expect(stderr).toMatch(/^a\.png: \S+ responded with 401: the user name and password/)
-  expect(await app.files()).toEqual([])
-})
-
 it('attack: what is behind the open places hears a name or the password', async context => {
   const heard = await serve((_req, res) => res.end())
   const { host } = new URL(heard.origin)
@@ -275,28 +259,6 @@ it('nginx with auth_request leads a browser to the form, and its uploads to none
   expect((await sendRaw(url, { line: 'GET /oauth2/sign_in HTTP/1.1' })).body.toString()).toContain('sign in')
   expect((await sendRaw(url, { body: 'x' })).status).toBe(401)
 })
-
-it.for<[Example, RegExp, string]>([
-  [NGINX, /location \/links\/ \{[^}]*\}[^}]*\}/, ''],
-  [NGINX_SSO, /location \/links\/ \{[^}]*\}[^}]*\}/, ''],
-  [CADDY, /\/links\/\* (?=\/heartbeat)/, ''],
-  [CADDY_SSO, /\/links\/\* (?=\/heartbeat)/, ''],
-  [APACHE, /files\|links/, 'files'],
-])(
-  'without the open place of $file, links for clients lead people there',
-  async ([one, place, by], context) => {
-    const here = await startExample(one, context, config => {
-      expect(config).toMatch(place)
-      return config.replace(place, by)
-    })
-    const { body } = await upload(here, [here.alice], '/upload?destination=s3/callers')
-    expect(body).toContain('"result"')
-    const line = `GET ${new URL(JSON.parse(body).result[0]).pathname} HTTP/1.1`
-    expect((await sendRaw(here.url, { line, headers: [here.alice] })).status).toBe(302)
-    const nobody = await sendRaw(here.url, { line })
-    expect(nobody.status === 401 || nobody.headers.get('location')?.includes('/sign_in')).toBe(true)
-  },
-)
 
 describe('attack: a reverse proxy that forgets to remove what clients send', () => {
   /** Lets the lines of clients through: without those that remove or replace the header. */

@@ -61,21 +61,6 @@ it('the manifests are what the API of Kubernetes takes, and a misspelt field is 
   expect(await check(context, [misspelt])).toContain('readOnlyRootFileSystem')
 })
 
-it('the pods have no privileges, and no Service sets a variable that the server reads', async () => {
-  const { spec } = (await manifest('Deployment')).spec.template
-  expect(spec).toMatchObject({
-    automountServiceAccountToken: false,
-    enableServiceLinks: false,
-    securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
-  })
-  expect(spec.containers[0].securityContext).toEqual({
-    allowPrivilegeEscalation: false,
-    privileged: false,
-    readOnlyRootFilesystem: true,
-    capabilities: { drop: ['ALL'] },
-  })
-})
-
 it('the grace periods are longer than that of the server', async () => {
   const { settings } = await load(await read('config.json'))
   const graceS = settings.shutdown.grace / 1000

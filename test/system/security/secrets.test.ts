@@ -409,20 +409,15 @@ it('attack: a mirror repeats its login, and the upload is a success all the same
   }
 })
 
-it.each([
-  ['openlist', (url: string) => ({ url, username: 'me', password: mark('other'), directory: '/local' })],
+const AT_X = { urlPrefix: 'http://x.example' }
+it.each<[type: string, optionsAt: (url: string) => object]>([
+  ['openlist', url => ({ url, username: 'me', password: mark('other'), directory: '/local' })],
   [
     'dogecloud',
-    (url: string) => ({
-      ...{ apiUrl: url, accessKey: 'id', secretKey: mark('vendor'), bucket: 'pics' },
-      urlPrefix: 'http://x.example',
-    }),
+    url => ({ apiUrl: url, accessKey: 'id', secretKey: mark('vendor'), bucket: 'pics', ...AT_X }),
   ],
-  [
-    's3',
-    (url: string) => ({ bucket: 'b', endpoint: url, addressingStyle: 'path', urlPrefix: 'http://x.example' }),
-  ],
-] as const)('attack: a credential that was made on the way is repeated by %s', async (type, optionsAt) => {
+  ['s3', url => ({ bucket: 'b', endpoint: url, addressingStyle: 'path', ...AT_X })],
+])('attack: a credential that was made on the way is repeated by %s', async (type, optionsAt) => {
   const { port } = await serve((req, res) => {
     const url = `http://localhost:${port}`
     req.resume()
@@ -537,25 +532,17 @@ it('the address of a database that does not answer shows no password', async () 
   expect(spellingsOf('pg').filter(spelling => everything.includes(spelling))).toEqual([])
 })
 
+const HIDDEN = core('upload')
 it.each<[what: string, config: string]>([
-  ['as a list', `{"server":{"key":["${core('upload')}"]}}`],
-  ['as a number of a port', `{"server":{"port":"${core('upload')}"}}`],
-  ['where there is not an option', `{"server":{"token":"${core('upload')}"}}`],
-  ['behind a missing quote', `{"server":{"key":"${core('upload')}}}`],
-  ['with half a variable', `{"server":{"key":"${core('upload')}\${"}}`],
-  ['inside an address', `{"providers":{"webdav":{"a":{"url":"https://me:${core('upload')}@h/"}}}}`],
-  [
-    'inside an address of another kind',
-    `{"providers":{"webdav":{"a":{"url":"ftp://me:${core('upload')}@h/"}}}}`,
-  ],
-  [
-    'as a webhook without a scheme',
-    `{"finalization":{"hooks":[{"name":"a","webhook":"${core('upload')}"}]}}`,
-  ],
-  [
-    'in an open header',
-    `{"providers":{"http":{"a":{"url":"http://h/","headers":{"X-Token":"${core('upload')}"}}}}}`,
-  ],
+  ['as a list', `{"server":{"key":["${HIDDEN}"]}}`],
+  ['as a number of a port', `{"server":{"port":"${HIDDEN}"}}`],
+  ['where there is not an option', `{"server":{"token":"${HIDDEN}"}}`],
+  ['behind a missing quote', `{"server":{"key":"${HIDDEN}}}`],
+  ['with half a variable', `{"server":{"key":"${HIDDEN}\${"}}`],
+  ['inside an address', `{"providers":{"webdav":{"a":{"url":"https://me:${HIDDEN}@h/"}}}}`],
+  ['inside an address of another kind', `{"providers":{"webdav":{"a":{"url":"ftp://me:${HIDDEN}@h/"}}}}`],
+  ['as a webhook', `{"finalization":{"hooks":[{"name":"a","webhook":"${HIDDEN}"}]}}`],
+  ['in a header', `{"providers":{"http":{"a":{"url":"http://h/","headers":{"X-Token":"${HIDDEN}"}}}}}`],
 ])('a configuration that is refused shows no secret that stands in it %s', async (_, config) => {
   const directory = await makeDirectory()
   await writeFile(join(directory, 'upload-server.json'), config)
