@@ -262,21 +262,6 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
     expect(app.log.filter(entry => entry['level'] === 'error')).toEqual([])
   })
-
-  it('while the server fetches for it', async () => {
-    const gate = await startGate()
-    const app = await startApp()
-    const leave = new AbortController()
-    const gone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
-    await gate.reached(1)
-    leave.abort()
-    await expect(gone).rejects.toThrow()
-    await eventually(() =>
-      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client disconnected' })),
-    )
-    gate.open()
-    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
-  })
 })
 
 // As Python's urllib does, whatever the server says meanwhile.

@@ -11,7 +11,7 @@ import {
   type RequestFacts,
   requestFacts,
 } from '../../src/routes/access.ts'
-import { collectKeys, createKeyFinder } from '../../src/routes/credentials.ts'
+import { collectKeys } from '../../src/routes/credentials.ts'
 import { createFailureWindow } from '../../src/routes/failure-window.ts'
 import type { SourceKind } from '../../src/uploader/input.ts'
 import { startApp } from '../helpers/start-app.ts'
@@ -836,12 +836,6 @@ function answerOf(error: unknown): string {
   const { code, retryAfterS } = refusalOf(error)
   return retryAfterS === undefined ? code : `${code} ${retryAfterS}`
 }
-
-it('several keys are found in their own order', () => {
-  const find = createKeyFinder(['a', 'b', 'c'])
-  expect([find(['a']), find(['c']), find(['x', 'b']), find(['c', 'b'])]).toEqual([[0], [2], [1], [1, 2]])
-  expect([find([]), find(['x']), find([''])]).toEqual([[], [], []])
-})
 
 describe('the words of a refusal', () => {
   it('are the same for no key and a wrong one, and tell a stranger nothing about this machine', async () => {
