@@ -214,22 +214,18 @@ describe('one line for each request', () => {
 
 const shared = shareApp()
 
-it.for([
-  ['a path', '/'.padEnd(3_000_000, 'a')],
-  ['an address', 'http://127.0.0.1:1/'.padEnd(3_000_000, 'a')],
-  ['an address of addresses', 'http://127.0.0.1:1/'.padEnd(3_000_000, 'http://')],
-  ['a host', 'http://'.padEnd(3_000_000, 'a')],
-  ['a scheme', `${'a'.repeat(3_000_000)}:`],
-  ['a relative path', 'a'.repeat(3_000_000)],
-])('%s of megabytes takes no megabytes of the log or the message', async ([, entry]) => {
-  const app = shared()
-  const [before, lines] = [app.rawLog().length, app.log.length]
-  const answer = await post(`${app.url}/upload`, list(entry))
-  expect(answer.status).toBeGreaterThanOrEqual(400)
-  expect(answer.message.length).toBeLessThan(3000)
-  await eventually(() => expect(app.log).toHaveLength(lines + 1))
-  expect(app.rawLog().length - before).toBeLessThan(30_000)
-})
+it.for(['/', 'http://127.0.0.1:1/', 'http://', 'a:', 'a'])(
+  'megabytes behind "%s" in a list take no megabytes of the log or the message',
+  async begin => {
+    const app = shared()
+    const [before, lines] = [app.rawLog().length, app.log.length]
+    const answer = await post(`${app.url}/upload`, list(begin.padEnd(3_000_000, begin)))
+    expect(answer.status).toBeGreaterThanOrEqual(400)
+    expect(answer.message.length).toBeLessThan(3000)
+    await eventually(() => expect(app.log).toHaveLength(lines + 1))
+    expect(app.rawLog().length - before).toBeLessThan(30_000)
+  },
+)
 
 it('heartbeats are not logged as long as they succeed, but at debug', async () => {
   for (const level of ['info', 'debug']) {

@@ -103,17 +103,11 @@ describe('a stored file is served with the type found in its bytes:', () => {
 })
 
 describe('nothing but stored files can be fetched:', () => {
+  const ODD = 'a\r\nSet-Cookie: a=b;.html'
   const hostile = shareApp({ config: configOf() })
   beforeAll(async () => {
     const { app, folder, put } = await folderOf(hostile())
-    for (const name of [
-      'a.png',
-      'sub/b.png',
-      'sub/.hidden',
-      '.hidden/a.png',
-      '.upload-server/x',
-      'a\r\nSet-Cookie: a=b;.html',
-    ])
+    for (const name of ['a.png', 'sub/b.png', 'sub/.hidden', '.hidden/a.png', '.upload-server/x', ODD])
       await put(name, SECRET)
     execFileSync('mkfifo', [join(folder, 'pipe')])
     await symlink(join(app.directory, 'secret.txt'), join(folder, 'link.txt'))
@@ -128,7 +122,7 @@ describe('nothing but stored files can be fetched:', () => {
     'sub\\b.png %252e%252e%252fsecret.txt ..;/secret.txt ....//secret.txt %2fetc%2fpasswd C:%5cWindows%5cwin.ini',
     'file:%2f%2f%2fetc%2fpasswd a.png%00 a.png%00.txt %00 a.png%0a a.png%20 a.png. sub sub/ a.png/x a.png::$DATA',
     '.hidden .hidden/a.png %2ehidden sub/.hidden .upload-server/x link.txt linked/secret.txt linked loop dangling',
-    `pipe A.PNG ${encodeURIComponent('a\r\nSet-Cookie: a=b;.html')} ${'x'.repeat(300)} ${'x/'.repeat(2000)}a.png`,
+    `pipe A.PNG ${encodeURIComponent(ODD)} ${'x'.repeat(300)} ${'x/'.repeat(2000)}a.png`,
   ].flatMap(line => line.split(' '))
 
   it.for(TARGETS)('%s', async target => {
@@ -159,21 +153,16 @@ describe('nothing but stored files can be fetched:', () => {
   })
 })
 
+// Express handles ranges and conditions. What is ours: the ETag, suffixes longer than the file, and the words of refusals.
 describe('ranges and conditions:', () => {
   const CONTENT = '0123456789'
 
   it.for([
     ['bytes=0-3', 206, '0123', 'bytes 0-3/10'],
-    ['bytes=8-', 206, '89', 'bytes 8-9/10'],
-    ['bytes=8-100', 206, '89', 'bytes 8-9/10'],
     ['bytes=-3', 206, '789', 'bytes 7-9/10'],
     ['bytes=-100', 206, CONTENT, 'bytes 0-9/10'],
-    ['bytes=-0', 416, undefined, 'bytes */10'],
-    ['bytes=2-1', 416, undefined, 'bytes */10'],
     ['bytes=10-', 416, undefined, 'bytes */10'],
-    ['bytes=0-0,2-2', 200, CONTENT, undefined],
     ['lines=0-1', 200, CONTENT, undefined],
-    ['bytes', 200, CONTENT, undefined],
   ] as const)('Range %s: %i', async ([range, status, body, contentRange]) => {
     const { put, get } = await folderOf(shared())
     await put('range.txt', CONTENT)
@@ -183,48 +172,21 @@ describe('ranges and conditions:', () => {
     else expect(reply).toMatchObject({ status, body })
   })
 
-  it('the range of an empty file is refused, the file is not', async () => {
-    const { put, get } = await serveFolder()
-    await put('empty', '')
-    expectRefusal(await get('empty', { Range: 'bytes=0-' }), 416)
-    expect(await get('empty')).toMatchObject({ status: 200, body: '' })
-  })
-
   it('an ETag stands for the bytes', async () => {
     const { folder, put, get } = await serveFolder()
     await put('a.txt', CONTENT)
-    const first = await get('a.txt')
-    const etag = String(first.headers.etag)
-    expect(etag).toMatch(/^"[^"]+"$/)
+    const etag = String((await get('a.txt')).headers.etag)
     const same = await get('a.txt', { 'If-None-Match': etag })
     expect(same).toMatchObject({ status: 304, body: '' })
     expectEnvelope(same)
-    expect(await get('a.txt', { 'If-None-Match': '"other"' })).toMatchObject({ status: 200, body: CONTENT })
-    expect(await get('a.txt', { 'If-Match': etag })).toMatchObject({ status: 200 })
+    const part = { Range: 'bytes=0-1', 'If-Range': etag }
+    expect(await get('a.txt', part)).toMatchObject({ status: 206, body: '01' })
     expectRefusal(await get('a.txt', { 'If-Match': '"other"' }), 412)
-    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': etag })).toMatchObject({
-      status: 206,
-      body: '01',
-    })
-    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': '"other"' })).toMatchObject({ status: 200 })
-
     // Replaced as the server does it, by another file of the same size.
     await put('b.txt', '9876543210')
     await rename(join(folder, 'b.txt'), join(folder, 'a.txt'))
     expect(await get('a.txt', { 'If-None-Match': etag })).toMatchObject({ status: 200, body: '9876543210' })
-    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': etag })).toMatchObject({ status: 200 })
-  })
-
-  it('the time of the last change counts as well', async () => {
-    const { put, get } = await serveFolder()
-    await put('a.txt', CONTENT)
-    const { headers } = await get('a.txt')
-    expect(await get('a.txt', { 'If-Modified-Since': headers['last-modified'] })).toMatchObject({
-      status: 304,
-    })
-    const long = 'Sat, 01 Jan 2000 00:00:00 GMT'
-    expect(await get('a.txt', { 'If-Modified-Since': long })).toMatchObject({ status: 200 })
-    expectRefusal(await get('a.txt', { 'If-Unmodified-Since': long }), 412)
+    expect(await get('a.txt', part)).toMatchObject({ status: 200 })
   })
 
   it.for([
