@@ -38,12 +38,6 @@ interface Item {
   readonly expiresAt?: string
 }
 
-/** What "history --json" prints of an entry. */
-interface Listed {
-  readonly expiresAt?: string
-  readonly removedAt?: string
-}
-
 async function send(
   app: TestApp,
   to: string,
@@ -99,26 +93,6 @@ it.each<[string, Locals, before?: (directory: string) => Promise<unknown>]>([
   expect(await read(kept)).toBe('one')
 })
 
-it('the longer promise holds, whichever destination it was given by and whichever came first', async () => {
-  const app = await start({
-    A: { directory: 'x', ...EXPIRING },
-    B: { directory: 'x', ...EXPIRING },
-  })
-  await send(app, 'A', SOON)
-  const longer = await send(app, 'B', '&expires=1d')
-  const shorter = await send(app, 'A', SOON)
-  expect(shorter.expiresAt, 'the answer says until when it stays').toBe(longer.expiresAt)
-  await sweep(app)
-  expect(await read(shorter)).toBe('one')
-  expect((await send(app, 'B', '&expires=never')).expiresAt).toBeUndefined()
-  expect((await send(app, 'A', SOON)).expiresAt).toBeUndefined()
-  const listed = JSON.parse((await cli(app, 'history', '--json')).stdout) as Listed[]
-  // On a busy machine the first may have gone before the second came.
-  const kept = listed.filter(one => one.removedAt === undefined && !JSON.stringify(one).includes('sweep'))
-  expect(kept.length).toBeGreaterThan(0)
-  expect(kept.filter(one => one.expiresAt !== undefined)).toEqual([])
-})
-
 it('what "upload" printed as JSON did not say when a file goes', async () => {
   const app = await start({ A: { directory: 'x', ...EXPIRING } })
   await writeFile(join(app.directory, 'a.txt'), 'one')
@@ -127,17 +101,6 @@ it('what "upload" printed as JSON did not say when a file goes', async () => {
   expect(Date.parse(here[0].expiresAt)).toBeGreaterThan(Date.now())
   const there = JSON.parse((await cli(app, ...args, '--expires', '1h', '--server', app.url)).stdout)
   expect(there[0].expiresAt).toBe(here[0].expiresAt)
-})
-
-it('a file that lay there before the server knew of it went with the expiry of an upload of the same name', async () => {
-  const app = await start({ A: { directory: 'x', ...EXPIRING } })
-  await mkdir(join(app.directory, 'x'))
-  await writeFile(join(app.directory, 'x', 'a.txt'), 'one')
-  expect((await send(app, 'A', SOON)).expiresAt).toBeUndefined()
-  const own = await send(app, 'A', SOON, { 'b.txt': 'one' })
-  expect(own.expiresAt).toBeDefined()
-  await sweep(app)
-  expect(await app.files()).toEqual(['x/a.txt'])
 })
 
 it('a file of the folder that a destination has by now went, since one of that name was due where it had been', async () => {

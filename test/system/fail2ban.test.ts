@@ -84,23 +84,6 @@ it('fail2ban accepts the jail with the filter', async context => {
   expect(stdout).toMatch(/'upload-server', 'maxretry', 5/)
 })
 
-it('what a reverse proxy gets wrong, and who is locked out already, is no wrong key', async context => {
-  const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia' }
-  const app = await startProxied({ reverseProxy, maxFailures: 1 })
-  await ask(app.url, 'POST', '/upload', from('203.0.113.1'))
-  await ask(
-    app.url,
-    'POST',
-    '/upload',
-    from('203.0.113.1', { 'Remote-User': 'a, b', 'X-Upload-Key': 'wrong' }),
-  )
-  await ask(app.url, 'POST', '/upload', from('203.0.113.2', { 'X-Upload-Key': 'wrong' }))
-  for (const key of [KEY, 'wrong'])
-    await ask(app.url, 'POST', '/upload', from('203.0.113.2', { 'X-Upload-Key': key }))
-  await expect.poll(() => app.log.filter(({ level }) => level === 'warn').length).toBeGreaterThan(4)
-  expect(await banned(context, app.rawLog())).toEqual(['203.0.113.2'])
-})
-
 it.for<[where: string, line: string, headers: string[]]>([
   ['the path', `PUT /upload/${FORGED} HTTP/1.1`, []],
   ['an escaped path', `PUT /upload/${encodeURIComponent(FORGED)} HTTP/1.1`, []],
