@@ -12,7 +12,6 @@ import { startGate } from './helpers/gate.ts'
 import { formBody, sendUpload } from './helpers/raw-request.ts'
 import { shareApp, startApp, type TestApp } from './helpers/start-app.ts'
 import { startStubBucket } from './helpers/stub-bucket.ts'
-import { serve } from './uploader/sources/servers.ts'
 
 const MB = 1024 * 1024
 const KEY = 'k3y-0f-the-server'
@@ -60,19 +59,6 @@ describe('limits.fileSize', () => {
       { index: 3, origin: 'huge.bin', code: 'too_large' },
     ])
     expect(await uploadedFiles(app)).toHaveLength(2)
-  })
-
-  it('holds for addresses, also without a length, and for data: addresses', async () => {
-    const app = await startLimited({ fileSize: '1000B' })
-    const { origin: base } = await serve((req, res) => {
-      if (req.url === '/known') res.setHeader('Content-Length', 5000)
-      res.end(Buffer.alloc(5000))
-    })
-    const data = `data:text/plain;base64,${Buffer.alloc(1001).toString('base64')}`
-    const answer = await post(`${app.url}/upload`, list(`${base}/known`, `${base}/unknown`, data))
-    expectFailure(answer, 413, 'too_large')
-    expect(answer.errors.map(error => error.code)).toEqual(['too_large', 'too_large', 'too_large'])
-    expect(await uploadedFiles(app)).toEqual([])
   })
 })
 

@@ -136,22 +136,6 @@ describe('code of a cloned folder is not run', () => {
     expect(wasRun()).toBe(false)
   })
 
-  it('by a link to another folder, or a file that never ends', async () => {
-    const { cwd, run, wasRun } = await cloneRepository(dotenv)
-    await mkdir(join(cwd, 'sub'))
-    const elsewhere = {
-      ...{ cwd: join(cwd, 'sub') },
-      env: { HOME: join(cwd, '../home'), UPLOAD_SERVER_CONFIG: '' },
-    }
-    await symlink('../other.json', join(cwd, 'sub/upload-server.json'))
-    await symlink('/dev/zero', join(cwd, 'sub/.env'))
-    expect(await runCli(['config', 'show'], elsewhere)).toMatchObject({ code: 0, stderr: `${NOT_USED}\n` })
-    expect(await runCli(['heartbeat'], elsewhere)).toMatchObject({ code: 1 })
-    await symlink('other.json', join(cwd, 'upload-server.json'))
-    expect(await run('config', 'show')).toMatchObject({ code: 0, stderr: `${NOT_USED}\n` })
-    expect(wasRun()).toBe(false)
-  })
-
   it('by a package of the name of a plugin that the environment names', async () => {
     const { cwd, env, wasRun } = await cloneRepository(() => ({
       'upload-server.json': { providers: LOCAL },

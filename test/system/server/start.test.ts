@@ -16,35 +16,29 @@ const firstHeartbeat = (url: string) =>
   eventually(async () => expect((await fetch(`${url}/heartbeat`)).status).toBe(200))
 
 describe('a signal right after the first heartbeat', () => {
-  it.for(['SIGTERM', 'SIGINT'] as const)('%s lets the uploads finish that are under way', async signal => {
-    const port = await findFreePorts()
-    const server = await spawnServer(['--port', String(port)])
-    const url = `http://127.0.0.1:${port}`
-    await firstHeartbeat(url)
-    const upload = request(`${url}/upload/a.txt`, { method: 'PUT', agent: false })
-    const answered = once(upload, 'response')
-    await new Promise<void>(sent => upload.end('hello', sent))
-    server.process.kill(signal)
-    const [answer] = await answered
-    expect(await json(answer)).toMatchObject({ success: true, result: [expect.any(String)] })
-    expect(await server.exit).toBe(0)
-    expect(server.lines.at(-1)).toMatch(/"Stopped"/)
-  })
-
-  it('/ready is 503 from the signal on, also for a request that was waiting for the start', async () => {
-    const port = await findFreePorts()
-    const server = await spawnServer(['--port', String(port)])
-    const url = `http://127.0.0.1:${port}`
-    await firstHeartbeat(url)
-    const asking = request(`${url}/ready`, { agent: false })
-    const answered = once(asking, 'response')
-    await new Promise<void>(sent => asking.end(sent))
-    server.process.kill('SIGTERM')
-    const [answer] = await answered
-    expect(answer.statusCode).toBe(503)
-    expect(await json(answer)).toMatchObject({ success: false, code: 'shutting_down' })
-    expect(await server.exit).toBe(0)
-  })
+  it.for(['SIGTERM', 'SIGINT'] as const)(
+    '%s lets the uploads finish that are under way, and /ready is 503 from then on, also if it waited for the start',
+    async signal => {
+      const port = await findFreePorts()
+      const server = await spawnServer(['--port', String(port)])
+      const url = `http://127.0.0.1:${port}`
+      await firstHeartbeat(url)
+      const send = async (method: string, path: string, body?: string) => {
+        const asking = request(url + path, { method, agent: false })
+        const answered = once(asking, 'response')
+        await new Promise<void>(sent => asking.end(body, sent))
+        return { answered }
+      }
+      const sent = [await send('PUT', '/upload/a.txt', 'hello'), await send('GET', '/ready')]
+      server.process.kill(signal)
+      const answers = await Promise.all(sent.map(async ({ answered }) => (await answered)[0]))
+      const [uploaded, ready] = await Promise.all(answers.map(json))
+      expect(uploaded).toMatchObject({ success: true, result: [expect.any(String)] })
+      expect([answers[1].statusCode, ready]).toMatchObject([503, { code: 'shutting_down' }])
+      expect(await server.exit).toBe(0)
+      expect(server.lines.at(-1)).toMatch(/"Stopped"/)
+    },
+  )
 
   it('ends the first process of a container', async context => {
     needsLinux(context, 'process namespaces')
