@@ -20,17 +20,6 @@ async function run(errors: unknown[], policy: RetryPolicy, signal = new AbortCon
   return { attempts, result }
 }
 
-describe('a failure', () => {
-  it('that passes is tried again until it has passed', async () => {
-    expect(await run([transient(), transient(0)], { attempts: 3 })).toEqual({ attempts: 3, result: 'done' })
-  })
-
-  it('of the last attempt is thrown', async () => {
-    const last = transient(0)
-    expect(await run([transient(0), last], { attempts: 2 })).toEqual({ attempts: 2, result: last })
-  })
-})
-
 describe('a pause', () => {
   it('that is too long, or longer than the time left, is not begun', async () => {
     const error = transient(60)

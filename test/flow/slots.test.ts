@@ -63,20 +63,6 @@ describe('slots', () => {
     expect(await slots.run(async () => 'later', signal)).toBe('later')
   })
 
-  it('free the place of who goes away while waiting', async () => {
-    const slots = createSlots(1, 1)
-    const running = makeWork()
-    const result = slots.run(running.run, signal)
-    const leaver = new AbortController()
-    const gone = slots.run(async () => 'never', leaver.signal)
-    const reason = new Error('client left')
-    leaver.abort(reason)
-    await expect(gone).rejects.toBe(reason)
-    const next = slots.run(async () => 'next', signal)
-    running.finish('first')
-    expect(await Promise.all([result, next])).toEqual(['first', 'next'])
-  })
-
   it('take more, or less, from then on that they are resized', async () => {
     const slots = createSlots(1, 1)
     const [one, two, three] = [makeWork(), makeWork(), makeWork()]

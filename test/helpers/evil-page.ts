@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import { onTestFinished } from 'vitest'
@@ -127,40 +128,8 @@ export const FORGERIES: readonly [what: string, script: string][] = [
   ],
 ]
 
-export const TOOLS = (url: string, body: string): string => `
-  const url = ${JSON.stringify(url)}, body = ${JSON.stringify(body)}, home = location.origin
-  function submit(document, type, target = 'f' + Math.random()) {
-    const form = document.createElement('form')
-    form.method = 'POST'; form.enctype = type; form.action = url; form.target = target
-    const frame = document.createElement('iframe'); frame.name = target.startsWith('_') ? '' : target
-    const input = document.createElement('input')
-    input.name = body.slice(0, -1) + ', "x": "'; input.value = '"}'
-    form.append(input); document.body.append(frame, form); form.submit()
-  }
-  function submitFile(target) {
-    const form = document.createElement('form')
-    form.method = 'POST'; form.enctype = 'multipart/form-data'; form.action = url; form.target = target
-    const input = document.createElement('input')
-    input.type = 'file'; input.name = 'file'
-    const files = new DataTransfer(); files.items.add(new File(['attack'], 'attack.txt')); input.files = files.files
-    const frame = document.createElement('iframe'); frame.name = target.startsWith('_') ? '' : target
-    form.append(input); document.body.append(frame, form); form.submit()
-  }
-  function inner(script) {
-    return '<body><script>const url = ' + JSON.stringify(url) + ', body = ' + JSON.stringify(body) +
-      ', home = ' + JSON.stringify(home) + ';' + submit + ';' + script + '<\\/script>'
-  }
-  function sandbox(script, allow) {
-    const frame = document.createElement('iframe')
-    frame.sandbox = allow; frame.srcdoc = inner(script); document.body.append(frame)
-  }
-  function inSandbox(script) {
-    return new Promise(done => {
-      addEventListener('message', done, { once: true })
-      sandbox(script + '.catch(() => {}).then(() => parent.postMessage("done", "*"))', 'allow-scripts')
-    })
-  }
-  function frame(src) {
-    const frame = document.createElement('iframe'); frame.src = src; document.body.append(frame)
-  }
-`
+const SCRIPT = readFileSync(new URL('../fixtures/evil-page.js', import.meta.url), 'utf8')
+
+/** What the scripts use. */
+export const TOOLS = (url: string, body: string): string =>
+  `const url = ${JSON.stringify(url)}, body = ${JSON.stringify(body)}, home = location.origin\n${SCRIPT}`

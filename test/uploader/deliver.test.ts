@@ -1,228 +1,182 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { inMemory } from '../../src/body.ts'
 import { UploadError } from '../../src/errors.ts'
 import { Problem } from '../../src/problem.ts'
-import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
+import type { Stored, Target, UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
 import { currentQuotas } from '../../src/store/quotas.ts'
-import type { Destination } from '../../src/uploader/destinations.ts'
 import type { Uploaded } from '../../src/uploader/index.ts'
-import { openDestinations } from '../../src/uploader/open.ts'
-import { deliverObject } from '../helpers/deliver-object.ts'
 import { bytesOf } from '../helpers/provider-contract.ts'
-import { CALLER, openProcess } from '../helpers/uploader.ts'
+import { CALLER, keysOf, openProcess } from '../helpers/uploader.ts'
 
-const OBJECT: UploadObject = {
-  ...inMemory(Buffer.from('a')),
-  key: '2026/a.png',
-  contentType: 'image/png',
-  sha256: '00',
-}
-
-const quick = { timeoutMs: 10_000, retries: 3 }
-
-async function open(target: Target): Promise<Destination> {
-  const provider = defineProvider({ type: 'test', config: z.object({}), open: () => target })
-  const common = { onConflict: 'replace', dedupe: false } as const
-  const [destination] = await openDestinations(
-    [{ type: 'test', name: 'one', provider, options: {}, common }],
-    '{filename}',
-    () => {},
-  )
-  return destination as Destination
-}
-
-/** A target that fails with each of the errors in turn and then succeeds, and how often it was asked. */
-async function failing(...errors: unknown[]) {
+/** A process whose destination does this, and the keys of its puts. */
+async function open(put: Target['put'], { timeoutMs = 10_000, retries = 3, serial = false } = {}) {
   const keys: string[] = []
-  const destination = await open({
-    put: async ({ key }) => {
-      if (keys.push(key) <= errors.length) throw errors[keys.length - 1]
-      return { url: `https://img.example/${key}`, deleteUrl: 'https://img.example/delete' }
+  const target: Target = {
+    traits: { serial },
+    put(object, signal) {
+      keys.push(object.key)
+      return put(object, signal)
     },
-  })
-  return { destination, keys, puts: () => keys.length }
+  }
+  const common = { onConflict: 'replace' } as const
+  const process = await openProcess({ one: { target, common } }, { limits: { timeoutMs, retries } })
+  return { ...process, keys }
 }
 
-const coded = (code: string) => Object.assign(new Error(`${code} happened`), { code })
-const soon = (code: 'destination_failed' | 'too_large' = 'destination_failed') =>
-  new UploadError(code, 'passes', { retryable: true, retryAfterS: 0 })
+/** One that fails with each of the errors in turn and then succeeds. */
+function openFailing(errors: readonly unknown[], limits = {}) {
+  const left = [...errors]
+  return open(async ({ key }) => {
+    if (left.length > 0) throw left.shift()
+    return { url: `https://img.example/${key}` }
+  }, limits)
+}
 
+const problemOf = ({ outcomes: [one] }: Uploaded) => (one?.ok ? undefined : one?.error)
+const coded = (code: string) => Object.assign(new Error(`${code} happened`), { code })
+const soon = (code: 'destination_failed' | 'too_large' = 'destination_failed', retryAfterS = 0) =>
+  new UploadError(code, 'passes', { retryable: true, retryAfterS })
 const CHECK = 'Check "providers.test.one" in the configuration.'
 
-describe('an object', () => {
+describe('a file', () => {
   it.each<[string, unknown]>([
-    ...['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'EHOSTUNREACH'].map(
-      code => [code, coded(code)] as [string, unknown],
+    ...['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'].map(
+      (code): [string, unknown] => [code, coded(code)],
     ),
-    ['ENETUNREACH', coded('ENETUNREACH')],
     [
       'a reason along the causes',
       new TypeError('fetch failed', { cause: new Error('outer', { cause: coded('ECONNRESET') }) }),
     ],
     ['what the provider calls transient', soon('too_large')],
   ])('is put again after %s, under the same key', async (_, error) => {
-    const { destination, puts, keys } = await failing(error)
-    await deliverObject(destination, OBJECT, quick)
-    expect(puts()).toBe(2)
-    expect(new Set(keys)).toEqual(new Set([OBJECT.key]))
+    const { send, keys } = await openFailing([error])
+    expect(keysOf(await send({ 'a.txt': 'one' }))).toEqual(['a.txt'])
+    expect(keys).toEqual(['a.txt', 'a.txt'])
   })
 
   it('is given up after so many further attempts, and the error says what, where and why', async () => {
     const errors = Array.from({ length: 9 }, () => coded('ECONNREFUSED'))
-    const { destination, puts } = await failing(...errors)
-    await expect(deliverObject(destination, OBJECT, { ...quick, retries: 2 })).rejects.toMatchObject({
-      name: 'UploadError',
+    const { send, keys } = await openFailing(errors, { retries: 2 })
+    expect(problemOf(await send({ 'a.txt': 'one' }))).toMatchObject({
       code: 'destination_failed',
       message:
-        'Could not store "2026/a.png" at test/one: it refuses connections. Try again, or check "providers.test.one" in the configuration.',
-      cause: errors[2],
+        'Could not store "a.txt" at test/one: it refuses connections. Try again, or check "providers.test.one" in the configuration.',
     })
-    expect(puts()).toBe(3)
+    expect(keys).toHaveLength(3)
   })
 
-  it.each<[string, unknown, object]>([
-    [
-      'an error',
-      new Error('no such bucket'),
-      {
-        code: 'destination_failed',
-        message: `Could not store "2026/a.png" at test/one: no such bucket. ${CHECK}`,
-      },
-    ],
-    ['a text', 'odd', { message: `Could not store "2026/a.png" at test/one: odd. ${CHECK}` }],
-    ['nothing', undefined, { code: 'destination_failed' }],
-    ['ENOENT', coded('ENOENT'), { message: `Could not store "2026/a.png" at test/one: ENOENT. ${CHECK}` }],
+  it.each<[string, unknown, string, string?]>([
+    ['an error', new Error('no such bucket'), `: no such bucket. ${CHECK}`],
+    ['a text', 'odd', `: odd. ${CHECK}`],
+    ['nothing', undefined, ''],
+    ['ENOENT', coded('ENOENT'), `: ENOENT. ${CHECK}`],
     [
       'a full disk',
       coded('ENOSPC'),
-      {
-        code: 'insufficient_storage',
-        message:
-          'Could not store "2026/a.png" at test/one: no space left. Free some space there and try again.',
-      },
+      ...([': no space left. Free some space there and try again.', 'insufficient_storage'] as const),
     ],
-    ['a full quota', coded('EDQUOT'), { code: 'insufficient_storage' }],
+    ['a full quota', coded('EDQUOT'), '', 'insufficient_storage'],
     [
       'what the provider knows better',
       new Problem('it has more than 25 MB', { code: 'too_large' }),
-      {
-        code: 'too_large',
-        message: 'Could not store "2026/a.png" at test/one: it has more than 25 MB. Send a smaller file.',
-      },
+      ...([': it has more than 25 MB. Send a smaller file.', 'too_large'] as const),
     ],
-  ])('is not put again after %s', async (_, error, expected) => {
-    const { destination, puts } = await failing(error)
-    await expect(deliverObject(destination, OBJECT, quick)).rejects.toMatchObject(expected)
-    expect(puts()).toBe(1)
+    ['a failure that asks for a pause of a minute', soon('destination_failed', 60), 'passes'],
+  ])('is not put again after %s', async (_, error, message, code = 'destination_failed') => {
+    const { send, keys } = await openFailing([error])
+    const problem = problemOf(await send({ 'a.txt': 'one' }))
+    expect(problem).toMatchObject({ code, message: expect.stringContaining(message) })
+    expect(keys).toHaveLength(1)
   })
 })
 
-describe('the time limit', () => {
-  const untilAborted = (attempt: AbortSignal) =>
-    new Promise<never>((_, reject) => {
-      attempt.addEventListener('abort', () =>
-        reject(new DOMException('This operation was aborted', 'AbortError')),
-      )
-    })
+const untilAborted = (attempt: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    attempt.addEventListener('abort', () => reject(new DOMException('It was aborted', 'AbortError')))
+  })
 
+describe('the time limit', () => {
   it.each<[what: string, put: (attempt: AbortSignal) => Promise<never>]>([
     ['ends the delivery even where the provider does not look at its signal', () => new Promise(() => {})],
     ['is reported as such whatever the provider makes of its signal', untilAborted],
   ])('%s, which is aborted', async (_, put) => {
     const signals: AbortSignal[] = []
-    const destination = await open({
-      put: (_, attempt) => {
+    const { send } = await open(
+      (_, attempt) => {
         signals.push(attempt)
         return put(attempt)
       },
-    })
-    await expect(deliverObject(destination, OBJECT, { timeoutMs: 30, retries: 3 })).rejects.toMatchObject({
-      code: 'destination_timeout',
-    })
+      { timeoutMs: 100 },
+    )
+    expect(problemOf(await send({ 'a.txt': 'one' }))).toMatchObject({ code: 'destination_timeout' })
     expect(signals.map(attempt => attempt.aborted)).toEqual([true])
   })
 
   it('holds for all attempts together: a hanging destination took four times as long', async () => {
     let puts = 0
-    const destination = await open({
-      async put(_, attempt) {
-        puts++
-        if (puts === 2) return untilAborted(attempt)
+    const { send, keys } = await open(
+      async (_, attempt) => {
+        if (++puts === 2) return untilAborted(attempt)
         throw soon()
       },
-    })
-    await expect(deliverObject(destination, OBJECT, { timeoutMs: 100, retries: 9 })).rejects.toMatchObject({
-      code: 'destination_timeout',
-    })
-    expect(puts).toBe(2)
+      { timeoutMs: 300, retries: 9 },
+    )
+    expect(problemOf(await send({ 'a.txt': 'one' }))).toMatchObject({ code: 'destination_timeout' })
+    expect(keys).toHaveLength(2)
   })
 
   it('counts waiting for a turn, which a put keeps until it has really ended', async () => {
     const ends: (() => void)[] = []
-    const begun: string[] = []
-    const destination = await open({
-      traits: { serial: true },
-      put: ({ key }) => {
-        begun.push(key)
-        return new Promise(resolve => ends.push(() => resolve({ url: `files/${key}` })))
-      },
-    })
-    const short = { timeoutMs: 30, retries: 0 }
-    const results = ['a', 'b'].map(key => deliverObject(destination, { ...OBJECT, key }, short))
-    for (const result of results) await expect(result).rejects.toMatchObject({ code: 'destination_timeout' })
-    expect(begun).toEqual(['a'])
-    const last = deliverObject(destination, { ...OBJECT, key: 'c' }, quick)
-    await new Promise(setImmediate)
-    expect(begun).toEqual(['a'])
+    const { send, keys } = await open(
+      ({ key }) => new Promise(resolve => ends.push(() => resolve({ url: `https://img.example/${key}` }))),
+      { timeoutMs: 300, retries: 0, serial: true },
+    )
+    const both = await Promise.all([send({ 'a.txt': 'one' }), send({ 'b.txt': 'two' })])
+    expect(both.map(problemOf)).toMatchObject(Array(2).fill({ code: 'destination_timeout' }))
+    const [first] = keys
+    expect(keys).toEqual([first])
+    const last = send({ 'c.txt': 'three' })
     ends[0]?.()
-    await expect.poll(() => begun).toEqual(['a', 'c'])
+    await expect.poll(() => keys).toEqual([first, 'c.txt'])
     ends[1]?.()
-    expect(await last).toEqual({ url: 'files/c' })
+    expect(keysOf(await last)).toEqual(['c.txt'])
   })
 })
 
-describe('a process that ends', () => {
+it('a process that ends ends an attempt, also where the provider does not look', async () => {
   const reason = new Error('gone')
-
-  it('during an attempt ends it, also where the provider does not look', async () => {
-    const leaver = new AbortController()
-    let attempt: AbortSignal | undefined
-    const destination = await open({
-      put: (_, signal) => {
-        attempt = signal
-        setImmediate(() => leaver.abort(reason))
-        return new Promise(() => {})
-      },
-    })
-    await expect(deliverObject(destination, OBJECT, quick, leaver.signal)).rejects.toBe(reason)
-    expect(attempt?.reason).toBe(reason)
+  let attempt: AbortSignal | undefined
+  const process = await open((_, signal) => {
+    attempt = signal
+    setImmediate(() => process.ending.abort(reason))
+    return new Promise(() => {})
   })
+  await process.send({ 'a.txt': 'one' }).catch(() => {})
+  expect(attempt?.reason).toBe(reason)
 })
 
-describe('a target that takes one put at a time', () => {
-  it('gets one at a time, in order, and others their turn while one pauses', async () => {
-    let running = 0
-    const begun: string[] = []
-    const destination = await open({
-      traits: { serial: true },
-      async put({ key }) {
-        expect(++running).toBe(1)
-        await new Promise(resolve => setImmediate(resolve))
-        running--
-        begun.push(key)
-        if (key === 'a' && begun.length === 1)
-          throw new UploadError('destination_failed', 'busy', { retryable: true, retryAfterS: 0.05 })
-        return { url: `files/${key}` }
-      },
-    })
-    const keys = ['a', 'b', 'c']
-    const results = keys.map(key => deliverObject(destination, { ...OBJECT, key }, quick))
-    expect(await Promise.all(results)).toEqual([{ url: 'files/a' }, { url: 'files/b' }, { url: 'files/c' }])
-    expect(begun).toEqual(['a', 'b', 'c', 'a'])
-  })
+it('a target that takes one put at a time gets one at a time, and others their turn while one pauses', async () => {
+  let running = 0
+  let isFirst = true
+  const { send, keys } = await open(
+    async ({ key }) => {
+      expect(++running).toBe(1)
+      await new Promise(setImmediate)
+      running--
+      if (isFirst) {
+        isFirst = false
+        throw soon('destination_failed', 0.2)
+      }
+      return { url: `https://img.example/${key}` }
+    },
+    { serial: true },
+  )
+  const names = ['a.txt', 'b.txt', 'c.txt']
+  const all = await Promise.all(names.map(name => send({ [name]: name })))
+  expect(all.flatMap(keysOf)).toEqual(names)
+  expect(keys).toHaveLength(4)
+  expect(keys[3]).toBe(keys[0])
 })
 
 /** A destination whose puts do not look at their signal, and end when they are told to. */
@@ -235,8 +189,6 @@ function makeDeaf(more: Partial<Target> = {}) {
     })
   return { puts, deaf: { target: { put, ...more } } }
 }
-
-const keysOf = ({ outcomes }: Uploaded) => outcomes.map(one => (one.ok ? one.key : one.error.message))
 
 it.each(['end', 'fail'] as const)(
   'a put that went on behind the time limit read a payload that was gone, and met the next put of its key (%s)',
