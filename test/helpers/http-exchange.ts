@@ -4,43 +4,9 @@ import { collectMarked } from '../../src/options.ts'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import { openProvider } from '../../src/provider-tests/open-provider.ts'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
-import { type Replay, startReplay } from '../servers/replay.ts'
+import { type Exchange, type Replay, startReplay } from '../servers/replay.ts'
 import { listen } from './listen.ts'
 import { type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
-
-interface Reply {
-  readonly status: number
-  /** `{{url}}` is where the file is handed out, `{{id}}` what it is called there, `{{base}}` the server. */
-  readonly body: unknown
-}
-
-/** What a vendor documents of its API. */
-export interface Exchange {
-  /** Where it is documented. */
-  readonly source: readonly string[]
-  readonly request: {
-    readonly method: string
-    readonly path: string
-    readonly query?: Record<string, string>
-    readonly headers?: Record<string, string>
-    /** Of what differs each time, an expression. */
-    readonly fields?: Record<string, string | { readonly like: string }>
-    /** Form field of the file. */
-    readonly file: string
-  }
-  /** `file` is the path it is handed out at, with `{{id}}`; default `/files/{{id}}`. */
-  readonly success: Reply & { readonly file?: string }
-  /** What is answered to wrong credentials. */
-  readonly refusal: Reply & { readonly says: string }
-  /** Further answers that are documented, and what becomes of them. */
-  readonly others: readonly (Reply & {
-    readonly name: string
-    readonly url?: string
-    readonly deleteUrl?: string
-    readonly says?: string
-    readonly retryable?: boolean
-  })[]
-}
 
 export function readExchange(name: string): Exchange {
   return JSON.parse(readFileSync(new URL(`../fixtures/http-hosts/${name}.json`, import.meta.url), 'utf8'))

@@ -12,21 +12,43 @@ export interface Replay {
   close(): Promise<void>
 }
 
-/** What of an exchange is played. */
-interface Played {
+/** A value, or an expression of one that differs each time. */
+type Wanted = string | { readonly like: string }
+
+export interface Reply {
+  readonly status: number
+  /** `{{url}}` is where the file is handed out, `{{id}}` what it is called there, `{{base}}` the server. */
+  readonly body: unknown
+}
+
+/** What a vendor documents of its API. */
+export interface Exchange {
+  /** Where it is documented. */
+  readonly source: readonly string[]
   readonly request: {
     readonly method: string
     readonly path: string
     readonly query?: Record<string, Wanted>
     readonly headers?: Record<string, string>
     readonly fields?: Record<string, Wanted>
+    /** Form field of the file. */
     readonly file: string
   }
-  readonly success: { readonly status: number; readonly body: unknown; readonly file?: string }
+  /** `file` is the path it is handed out at, with `{{id}}`; default `/files/{{id}}`. */
+  readonly success: Reply & { readonly file?: string }
+  /** What is answered to wrong credentials. */
+  readonly refusal: Reply & { readonly says: string }
+  /** Further answers that are documented, and what becomes of them. */
+  readonly others: readonly (Reply & {
+    readonly name: string
+    readonly url?: string
+    readonly deleteUrl?: string
+    readonly says?: string
+    readonly retryable?: boolean
+  })[]
 }
 
-/** A value, or an expression of one that differs each time. */
-type Wanted = string | { readonly like: string }
+type Played = Pick<Exchange, 'request' | 'success'>
 
 /** Headers that are about the connection or the body, and the client's name. */
 const UNDOCUMENTED = [
