@@ -129,7 +129,7 @@ export function newUpload(change: Partial<NewUpload> = {}): NewUpload {
 }
 
 /** The claims of files that are not refused, in order. */
-export const claimsOf = (files: Extract<Begun, { is: 'begun' }>['files']) =>
+const claimsOf = (files: Extract<Begun, { is: 'begun' }>['files']) =>
   files.flatMap(one => ('objects' in one ? one.objects.map(({ claim }) => claim) : []))
 
 export function newFile(change: Partial<StoredFile> = {}): StoredFile {

@@ -126,6 +126,23 @@ describe('an object is claimed', () => {
   })
 })
 
+it('two servers begin requests of the same files in opposite orders, and each file is stored once', async ({
+  place,
+}) => {
+  const servers = [await newActor(place.open()), await newActor(place.open())] as const
+  for (let n = 0; n < 2; n++) {
+    const keys = Array.from({ length: 8 }, (_, one) => `${n}/${one}.png`)
+    const wanted = keys.map(key => want(key, key, { isContentKey: true }))
+    const shown = await Promise.all([servers[0].claim(...wanted), servers[1].claim(...wanted.reverse())])
+    expect(
+      shown
+        .flat()
+        .filter(one => one.startsWith('mine'))
+        .sort(),
+    ).toEqual(keys.map(key => `mine ${key}`))
+  }
+})
+
 describe('an object that is being stored', () => {
   it('is waited for by the same content, and other content gets a number', async ({ me, other }) => {
     const first = await other.start(A)

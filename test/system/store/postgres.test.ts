@@ -1,18 +1,15 @@
 import pg from 'pg'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
-import type { Database } from '../../../src/store/database.ts'
 import { openPostgres } from '../../../src/store/postgres.ts'
 import { sql } from '../../../src/store/sql.ts'
 import type { NewUpload } from '../../../src/store/upload-rows.ts'
-import { begin, finish, type PlannedFile } from '../../../src/store/uploads.ts'
+import { begin } from '../../../src/store/uploads.ts'
 import { eventually } from '../../helpers/eventually.ts'
 import {
   addEntry,
-  claimsOf,
   closed,
   kill,
   newDatabase,
-  newFile,
   newOwnerIn,
   newUpload,
   postgresOfFile,
@@ -80,32 +77,6 @@ it('transactions that block each other in PostgreSQL are repeated', async contex
     { seen_at: 2 },
     { seen_at: 2 },
   ])
-})
-
-it('two servers begin requests of the same files in opposite orders, and each file is stored once', async context => {
-  const url = await urlOf(context)
-  const servers = [closed(openPostgres(url)), closed(openPostgres(url))] as [Database, Database]
-  const { id: owner } = await newOwnerIn(servers[0])
-  const at = { destination: 'local/blog', location: '/srv/blog/' }
-  const keys = Array.from({ length: 8 }, (_, n) => `${n}.png`)
-  const rest = { onConflict: 'rename', isContentKey: true, dedupe: false, expiresAt: null } as const
-  const planned = (key: string, index: number): PlannedFile => ({
-    ...{ index, size: 1, wanted: [{ ...at, key, sha256: key, ...rest }] },
-  })
-  const send = async (server: Database, names: readonly string[]) => {
-    const upload = newUpload({ owner })
-    const begun = await begin(server, upload, { id: upload.id, claimed: new Set() }, names.map(planned), {})
-    const claims = 'files' in begun ? claimsOf(begun.files) : []
-    const mine = claims.flatMap(one => (one.is === 'mine' ? [one.key] : []))
-    const files = mine.map((key, index) => newFile({ index, key, sha256: key }))
-    await finish(server, upload, { state: 'done', files, failed: [] })
-    return mine
-  }
-  for (let n = 0; n < 2; n++) {
-    const names = keys.map(key => `${n}/${key}`)
-    const mine = await Promise.all([send(servers[0], names), send(servers[1], [...names].reverse())])
-    expect(mine.flat().sort()).toEqual(names)
-  }
 })
 
 it.for([
