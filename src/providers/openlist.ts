@@ -1,4 +1,3 @@
-import { createCanceller, orAborted } from '../flow/cancellation.ts'
 import type { HttpRequest } from '../http/client.ts'
 import { excerpt } from '../http/excerpt.ts'
 import { secret, text } from '../options.ts'
@@ -79,7 +78,7 @@ function asJson(path: string, content: object): Request {
 function createApi(address: string, options: Options, { http, learn }: Context) {
   const { token, username, password } = options
   const { host } = new URL(address)
-  let session = token === undefined ? undefined : Promise.resolve(token)
+  let session = token
 
   function read<T>(schema: z.ZodType<T>, data: unknown): T {
     const parsed = schema.safeParse(data)
@@ -102,26 +101,22 @@ function createApi(address: string, options: Options, { http, learn }: Context) 
     })
   }
 
-  /** Concurrent requests share one login, and the others still need it when one of them is aborted. */
-  async function logIn(): Promise<string> {
-    const request = asJson('/api/auth/login', { username, password })
-    const found = expectDone(await send(request, createCanceller().signal), 'log in', loggedIn)
+  async function logIn(signal: AbortSignal): Promise<string> {
+    const reply = await send(asJson('/api/auth/login', { username, password }), signal)
+    const found = expectDone(reply, 'log in', loggedIn)
     learn([found.token])
     return found.token
   }
 
-  async function ask(request: Request, signal: AbortSignal, isRepeated = false): Promise<Reply> {
-    session ??= logIn()
+  async function ask(request: Request, signal: AbortSignal): Promise<Reply> {
+    const askAs = (Authorization: string) =>
+      send({ ...request, headers: { ...request.headers, Authorization } }, signal)
+    session ??= await logIn(signal)
     const used = session
-    const forget = () => {
-      if (session === used) session = undefined
-    }
-    used.catch(forget)
-    const Authorization = await orAborted(used, signal)
-    const reply = await send({ ...request, headers: { ...request.headers, Authorization } }, signal)
-    if (reply.code !== 401 || token !== undefined || isRepeated) return reply
-    forget()
-    return ask(request, signal, true)
+    const reply = await askAs(used)
+    if (reply.code !== 401 || token !== undefined) return reply
+    if (session === used) session = await logIn(signal)
+    return askAs(session)
   }
 
   return { host, ask, expectDone }

@@ -52,20 +52,6 @@ it('a login that has ended is made anew, and the file is sent once more', async 
   )
 })
 
-it('eight uploads at once log in once, and once more when the login has ended', async () => {
-  const server = await startOpenList()
-  onTestFinished(server.close)
-  const { url, username, password } = server
-  const target = await openHost(openlist, { url, username, password, directory: '/' })
-  onTestFinished(() => target.close?.())
-  for (const logins of [1, 2]) {
-    const names = Array.from({ length: 8 }, (_, i) => `${i}.txt`)
-    await Promise.all(names.map(name => target.put(objectOf(name, Buffer.from(name)), never())))
-    expect(server.logins).toBe(logins)
-    server.forgetLogins()
-  }
-})
-
 it('a file of another size is not stored, and a login that failed is made again', async () => {
   const answers: Record<string, object> = {
     '/api/auth/login': { code: 500, message: 'busy', data: null },

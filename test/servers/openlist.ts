@@ -10,8 +10,6 @@ export interface OpenList {
   readonly password: string
   /** Of the settings. */
   readonly token: string
-  /** How often somebody has logged in. */
-  readonly logins: number
   /** Ends all logins. */
   forgetLogins(): void
   close(): Promise<void>
@@ -25,7 +23,6 @@ export async function startOpenList(): Promise<OpenList> {
   const [username, password, token] = ['uploader', 'password ü', 'openlist-0123456789']
   const files = new Map<string, Buffer>()
   const logins = new Set<string>()
-  let loginCount = 0
   const signOf = (path: string) => `${createHash('sha256').update(`key ${path}`).digest('base64url')}=:0`
 
   const server = createServer((request, response) => {
@@ -47,7 +44,6 @@ export async function startOpenList(): Promise<OpenList> {
         return say(400, 'username or password is incorrect')
       const login = randomUUID()
       logins.add(login)
-      loginCount++
       return say(200, 'success', { token: login })
     }
     const { authorization = '' } = request.headers
@@ -84,9 +80,6 @@ export async function startOpenList(): Promise<OpenList> {
     username,
     password,
     token,
-    get logins() {
-      return loginCount
-    },
     forgetLogins: () => logins.clear(),
   }
 }

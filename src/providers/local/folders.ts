@@ -30,7 +30,16 @@ export interface Folders {
 
 /** @param durable if true, new folders are written durably (fsync) before `make` resolves */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
-  const admit = createAdmission(directory)
+  /** @throws Problem if a link leads out of the directory, or to a hidden path in it */
+  async function admit(path: string, real: string): Promise<void> {
+    if (real === path) return // there is no link in it
+    const root = await realpath(directory)
+    const inner = relative(root, real)
+    const isInside = !isAbsolute(inner) && !inner.split(sep).some(name => name.startsWith('.'))
+    if (isInside || real === join(root, relative(directory, path))) return
+    const why = `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it`
+    throw new Problem(why, { advice: 'Remove the link.' })
+  }
 
   async function openAdmitted<T extends Held>(path: string, opening: Promise<T>): Promise<T> {
     const held = await opening
@@ -90,27 +99,6 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       await admit(path, real)
       return openAdmitted(path, hold(real)).catch(ignoreCodes(ABSENT))
     },
-  }
-}
-
-/**
- * Returns a function that rejects a path whose real path is outside the directory.
- * @throws Problem if a link leads out of the directory, or to a hidden path in it
- */
-function createAdmission(directory: string): (path: string, real: string) => Promise<void> {
-  let root: string | undefined
-  const isInside = (path: string, real: string): boolean => {
-    if (root === undefined) return false
-    if (real === join(root, relative(directory, path))) return true
-    const inner = relative(root, real)
-    return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
-  }
-  return async (path, real) => {
-    if (isInside(path, real)) return
-    root = await realpath(directory) // it is unknown so far, or the directory is a link whose target has changed
-    if (isInside(path, real)) return
-    const why = `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it`
-    throw new Problem(why, { advice: 'Remove the link.' })
   }
 }
 
