@@ -12,33 +12,14 @@ import { type Functions, fillTemplate, listNames, parseTemplate, type Template }
 type Texts = Readonly<Record<string, string>>
 type Pairs = readonly (readonly [name: string, value: Template])[]
 
-/** A description with parsed templates. */
-export interface CompiledHost {
-  /** Whether the host names files itself, as most do, so that nothing is replaced. */
-  readonly namesFiles: boolean
-  /** Fills in the templates for an object. */
-  describe(object: UploadObject): HostExchange
-}
-
 /** Placeholders with values that the client chooses, or that follow from them. */
 const CHOSEN_PLACEHOLDERS = ['filename', 'key', 'contentType', 'size', 'sha256']
 
 /** Placeholders with values of the response. `responseurl` is omitted, because by default it is the URL of the request. */
 const RESPONSE_PLACEHOLDERS = ['response', 'header', 'json', 'xml', 'regex']
 
-const SAMPLE: UploadObject = {
-  ...inMemory(Buffer.of(0)),
-  key: 'a/b.png',
-  contentType: 'image/png',
-  sha256: '',
-}
-const SAMPLE_REPLY: HttpReply = {
-  status: 200,
-  headers: {},
-  text: '{}',
-  bytes: Buffer.from('{}'),
-  json: () => ({}),
-}
+const SAMPLE = { ...inMemory(Buffer.of(0)), key: 'a/b.png', contentType: 'image/png', sha256: '' }
+const SAMPLE_REPLY = { status: 200, headers: {}, text: '{}', bytes: Buffer.from('{}'), json: () => ({}) }
 
 /** Statuses of success if the URL of the file is read from a redirect. */
 const WITH_REDIRECTS = [...Array.from({ length: 100 }, (_, index) => 200 + index), 301, 302, 303]
@@ -51,7 +32,7 @@ const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expec
  *
  * @throws Error with a sentence if the description is invalid
  */
-export function compileHost(description: HostDescription): CompiledHost {
+export function compileHost(description: HostDescription) {
   const { method = 'POST', body = 'multipart', field = 'file', secrets = {} } = description
   const { resultUrl: result = '{response}', success, statuses } = description
   const sent = objectFunctions(SAMPLE, secrets)
@@ -82,8 +63,10 @@ export function compileHost(description: HostDescription): CompiledHost {
   const usesLocation =
     names.includes('responseurl') || [result].flat().some(text => /\{header:\s*location/i.test(text))
   return {
+    /** Whether the host names files itself, as most do, so that nothing is replaced. */
     namesFiles: readsAnswer && method === 'POST',
-    describe(object) {
+    /** Fills in the templates for an object. */
+    describe(object: UploadObject): HostExchange {
       const functions = objectFunctions(object, secrets)
       const fill = (pairs: Pairs, encode?: typeof escapeInUrl) =>
         Object.fromEntries(pairs.map(([name, text]) => [name, fillTemplate(text, functions, encode)]))

@@ -15,21 +15,10 @@ const MAX_ATTEMPTS = 100
 /**
  * Folders below one directory. No symbolic link may lead out of it. Paths are absolute and begin with the directory. `work`
  * uses the `path` of the open folder, which prevents symlink races: it stays the same folder even if it is replaced.
+ *
+ * @param durable if true, new folders are written durably (fsync) before `make` resolves
  */
-export interface Folders {
-  /**
-   * Runs `work` in an existing folder. Returns undefined if it does not exist.
-   * @throws Problem if a link leads out of the directory, or to a hidden path in it
-   */
-  find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
-  /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
-  make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
-  /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws as `find` */
-  open(path: string): Promise<HeldFile | undefined>
-}
-
-/** @param durable if true, new folders are written durably (fsync) before `make` resolves */
-export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
+export function createFolders(directory: string, folderMode: number, durable: boolean) {
   /** @throws Problem if a link leads out of the directory, or to a hidden path in it */
   async function admit(path: string, real: string): Promise<void> {
     if (real === path) return // there is no link in it
@@ -85,15 +74,18 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   return {
-    async find(path, work) {
+    /** Runs `work` in an existing folder. Returns undefined if it does not exist. @throws Problem as `admit` */
+    async find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined> {
       const found = await openFolder(path).catch(ignoreCodes(ABSENT))
       return found && work(found).finally(() => found.close())
     },
-    async make(path, work, mode = folderMode) {
+    /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
+    async make<T>(path: string, work: (folder: Held) => Promise<T>, mode = folderMode): Promise<T> {
       const folder = await obtain(path, mode)
       return work(folder).finally(() => folder.close())
     },
-    async open(path) {
+    /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws Problem as `admit` */
+    async open(path: string): Promise<HeldFile | undefined> {
       const real = await realpath(path).catch(ignoreCodes(ABSENT))
       if (real === undefined) return undefined
       await admit(path, real)

@@ -5,78 +5,63 @@ import { encodeSegment, toUrlSuffix, withoutSlash } from './public-url.ts'
 /** A name with a part of the hash, because files with PicGo's names would replace each other. The import reports it. */
 export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
 
-/** Translated options of PicGo, with notes about options that can't be imported. */
-export interface Translated {
-  options: Record<string, unknown>
-  notes: string[]
-}
-
 /** Options of PicGo or PicList. What can't be read is unset, and becomes a note. */
-export interface PicGoOptions {
-  /** All of them, as they were saved. */
-  readonly all: Readonly<Record<string, unknown>>
-  /** A string or a number as trimmed text. Undefined if it is empty. */
-  text(name: string): string | undefined
-  /** A boolean, which the desktop application may write as text. */
-  flag(name: string): boolean
-  /** A base URL. The default scheme is https. */
-  url(name: string): string | undefined
-  /** Text appended to URLs. */
-  suffix(name: string): string | undefined
-  /** The segments of a folder. */
-  folder(name: string): string[]
-  /** The URL of the option `proxy`. */
-  proxy(): string | undefined
-  /** Makes a key template of a folder and a file name with a hash, so that no file replaces another one. */
-  template(folder: string | undefined): string
-  note(sentence: string): void
-}
+export type PicGoOptions = ReturnType<typeof openOptions>
 
-/** Runs `read`, and collects its notes. */
+/** Runs `read`, and collects its notes about options that can't be imported. */
 export function readPicGo(
   all: Readonly<Record<string, unknown>>,
   read: (old: PicGoOptions) => Record<string, unknown>,
-): Translated {
+) {
   const notes: string[] = []
-  const note = (sentence: string) => void notes.push(sentence)
+  return { options: read(openOptions(all, sentence => void notes.push(sentence))), notes }
+}
+
+/** @param all as they were saved */
+function openOptions(all: Readonly<Record<string, unknown>>, note: (sentence: string) => void) {
   const find = (name: string) => (Object.hasOwn(all, name) ? all[name] : undefined)
+  /** A string or a number as trimmed text. Undefined if it is empty. */
   const text = (name: string) => textOf(find(name))
-  const options = read({
+  return {
     all,
     text,
     note,
-    flag: name => String(find(name)).toLowerCase() === 'true',
-    suffix: name => toUrlSuffix(text(name)),
-    folder: name => splitPath(text(name)),
-    url(name) {
-      const address = text(name)
-      if (address === undefined) return undefined
-      const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(address)
-      const url = withoutSlash(hasScheme ? address : `https://${address}`)
+    /** A boolean, which the desktop application may write as text. */
+    flag: (name: string) => String(find(name)).toLowerCase() === 'true',
+    /** Text appended to URLs. */
+    suffix: (name: string) => toUrlSuffix(text(name)),
+    /** The segments of a folder. */
+    folder: (name: string) => splitPath(text(name)),
+    /** A base URL. The default scheme is https. */
+    url(name: string): string | undefined {
+      const given = text(name)
+      if (given === undefined) return undefined
+      const hasScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(given)
+      const url = withoutSlash(hasScheme ? given : `https://${given}`)
       if (!/^https?:\/\/[^?#]+$/i.test(url) || !URL.canParse(url)) {
-        note(
-          `"${name}" was not imported: it is not an http or https URL that object keys can be appended to.`,
-        )
+        const why = 'it is not an http or https URL that object keys can be appended to'
+        note(`"${name}" was not imported: ${why}.`)
         return undefined
       }
       if (!hasScheme) note(`"${name}" has no scheme, so https was assumed. Check "urlPrefix".`)
       return url
     },
-    proxy() {
+    /** The URL of the option `proxy`. */
+    proxy(): string | undefined {
       const given = text('proxy')
       const proxy = given && completeProxy(given)
       if (proxy === undefined || parseProxy(proxy)) return proxy
       note('"proxy" was not imported: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.')
       return undefined
     },
-    template(folder) {
+    /** Makes a key template of a folder and a file name with a hash, so that no file replaces another one. */
+    template(folder: string | undefined): string {
       const template = [...splitPath(folder), HASHED_NAME].join('/')
       if (defectOf(template) === undefined) return template
       note('"path" was not imported: it is not a valid prefix of an object key.')
       return HASHED_NAME
     },
-  })
-  return { options, notes }
+  }
 }
 
 /** Returns a string or a number as trimmed text. Undefined if it is empty. */
