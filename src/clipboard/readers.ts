@@ -3,13 +3,11 @@ import {
   type ClipboardContent,
   emptyClipboard,
   firstOfList,
-  imageTooLarge,
-  otherText,
   TEXT_BYTES,
   toImage,
   toReference,
 } from './content.ts'
-import { type ClipboardReading, imageLimit, runTool, TEXT_LIMIT, type Tool } from './tool.ts'
+import { type ClipboardReading, runTool, type Tool } from './tool.ts'
 
 export type ClipboardReader = (reading: ClipboardReading) => Promise<ClipboardContent>
 
@@ -51,11 +49,12 @@ export const readWayland = readerOf(WL_PASTE, '', type =>
  */
 function readerOf(tool: Tool, list: string, argumentsFor: (type: string) => string[]): ClipboardReader {
   return async reading => {
-    const ask = (type: string, limit = TEXT_LIMIT) => runTool(tool, argumentsFor(type), limit, reading)
+    const { maxBytes } = reading
+    const ask = (type: string, imageBytes?: number) => runTool(tool, argumentsFor(type), reading, imageBytes)
     const types = (await ask(list)).toString().split('\n')
     const offered = (wanted: readonly string[]) => wanted.find(type => types.includes(type))
     const image = offered(IMAGE_TYPES) ?? types.find(type => type.startsWith('image/'))
-    if (image) return toImage(await ask(image, imageLimit(reading.maxBytes)), reading.maxBytes)
+    if (image) return toImage(await ask(image, maxBytes), maxBytes)
     const files = offered(FILE_TYPES)
     const first = files && firstOfList((await ask(files)).toString(), 'posix')
     if (first) return first
@@ -82,7 +81,8 @@ const IMAGE_CLASSES = ['«class PNGf»', 'JPEG picture', 'GIF picture', 'TIFF pi
 /** A file is preferred to an image, because Finder also puts the icon of a copied file on the clipboard. */
 export async function readMacos(reading: ClipboardReading): Promise<ClipboardContent> {
   const { maxBytes } = reading
-  const runScript = (script: string, limit = TEXT_LIMIT) => runTool(OSASCRIPT, ['-e', script], limit, reading)
+  const runScript = (script: string, imageBytes?: number) =>
+    runTool(OSASCRIPT, ['-e', script], reading, imageBytes)
   const info = (await runScript('clipboard info')).toString()
   if (info.includes('«class furl»')) {
     const path = await runScript('POSIX path of (the clipboard as «class furl»)')
@@ -90,17 +90,17 @@ export async function readMacos(reading: ClipboardReading): Promise<ClipboardCon
   }
   const image = IMAGE_CLASSES.find(name => info.includes(name))
   if (image) {
-    const body = await runTool(PNGPASTE, ['-'], imageLimit(maxBytes), reading).catch((error: unknown) => {
+    const body = await runTool(PNGPASTE, ['-'], reading, maxBytes).catch((error: unknown) => {
       // It is not installed, or finds no image.
       if (error instanceof UploadError && error.code === 'source_failed') return undefined
       throw error
     })
-    const limit = { ...imageLimit(maxBytes), bytes: 2 * maxBytes + 64 }
-    return toImage(body ?? fromHex(await runScript(`the clipboard as ${image}`, limit)), maxBytes)
+    const script = `the clipboard as ${image}`
+    return toImage(body ?? fromHex(await runScript(script, 2 * maxBytes + 64)), maxBytes)
   }
   // Without it, pbpaste replaces every non-ASCII character if the server has no locale.
   const env = { ...reading.env, LC_CTYPE: 'UTF-8' }
-  const text = await runTool(PBPASTE, ['-Prefer', 'txt'], TEXT_LIMIT, { ...reading, env })
+  const text = await runTool(PBPASTE, ['-Prefer', 'txt'], { ...reading, env })
   return toReference(text.toString(), 'posix')
 }
 
@@ -157,22 +157,19 @@ export async function readWsl(reading: ClipboardReading): Promise<ClipboardConte
   if (/^\s*(?:\/|file:\/\/\/(?![a-z]:))/i.test(text)) return toReference(text, 'posix')
   const found = toReference(text, 'windows')
   if (found.kind !== 'path') return found
-  const path = await runTool(WSLPATH, ['-u', found.path], TEXT_LIMIT, reading)
+  const path = await runTool(WSLPATH, ['-u', found.path], reading)
   return toReference(path.toString(), 'posix')
 }
 
 /** @returns an image, or a text */
 async function askPowershell(reading: ClipboardReading): Promise<ClipboardContent | string> {
   const { maxBytes } = reading
-  const isImage = (printed: Buffer) => printed.toString('latin1', 0, 6) === 'image '
-  const limit = {
-    bytes: Math.max(TEXT_BYTES, 4 * Math.ceil(maxBytes / 3)) + 64,
-    tooLong: (begin: Buffer) => (isImage(begin) ? imageTooLarge(maxBytes) : otherText()),
-  }
+  const bytes = Math.max(TEXT_BYTES, 4 * Math.ceil(maxBytes / 3)) + 64
   // Windows Forms reads the clipboard only in a single-threaded apartment (-STA).
   const args = ['-NoProfile', '-NonInteractive', '-STA', '-Command', SCRIPT]
-  const [word, base64] = (await runTool(POWERSHELL, args, limit, reading)).toString('latin1').split(' ')
+  const printed = (await runTool(POWERSHELL, args, reading, bytes)).toString('latin1')
+  const [word, base64] = printed.split(' ')
   if (base64 === undefined) throw emptyClipboard()
-  const bytes = Buffer.from(base64, 'base64')
-  return word === 'image' ? toImage(bytes, maxBytes) : bytes.toString()
+  const content = Buffer.from(base64, 'base64')
+  return word === 'image' ? toImage(content, maxBytes) : content.toString()
 }

@@ -28,45 +28,40 @@ export interface ClipboardReading {
   readonly deadline: number
 }
 
-/** The output of a tool may have so many bytes. What is longer is the error that `tooLong` makes of its beginning. */
-export interface OutputLimit {
-  readonly bytes: number
-  tooLong(begin: Buffer): UploadError
-}
-
-export const imageLimit = (maxBytes: number): OutputLimit => ({
-  bytes: maxBytes,
-  tooLong: () => imageTooLarge(maxBytes),
-})
-export const TEXT_LIMIT: OutputLimit = { bytes: TEXT_BYTES, tooLong: otherText }
-
 const run = promisify(execFile)
 
 /**
  * Runs a tool without a shell. It is killed if it prints too much or takes too long.
  *
+ * @param imageBytes maximum length of its output if that is an image. Text has a limit of its own
  * @returns its standard output
- * @throws UploadError `source_failed` if the tool is missing, fails, or does not end before the deadline; that of the limit
+ * @throws UploadError `source_failed` if the tool is missing, fails, prints too much text, or does not end before the deadline;
+ *   `too_large`
  */
 export async function runTool(
   tool: Tool,
   args: readonly string[],
-  { bytes, tooLong }: OutputLimit,
-  { env, signal, deadline }: ClipboardReading,
+  { env, signal, deadline, maxBytes }: ClipboardReading,
+  imageBytes?: number,
 ): Promise<Buffer> {
   signal?.throwIfAborted()
   const timeout = Math.max(1, Math.ceil(deadline - performance.now()))
   const cwd = systemFolder()
-  const limits = { timeout, killSignal: 'SIGKILL', maxBuffer: bytes, ...(signal && { signal }) } as const
+  const limits = {
+    timeout,
+    killSignal: 'SIGKILL',
+    maxBuffer: imageBytes ?? TEXT_BYTES,
+    ...(signal && { signal }),
+  } as const
   try {
     const options = { env, ...(cwd !== undefined && { cwd }), windowsHide: true, ...limits }
     return (await run(tool.program, args, { ...options, encoding: 'buffer' })).stdout
   } catch (error) {
     signal?.throwIfAborted()
     // `promisify` adds the outputs, unless the program could not be started.
-    const failure = error as ExecFileException & { stdout?: Buffer; stderr?: Buffer }
+    const failure = error as ExecFileException & { stderr?: Buffer }
     if (String(failure.code) === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER')
-      throw tooLong(failure.stdout ?? Buffer.alloc(0))
+      throw imageBytes === undefined ? otherText() : imageTooLarge(maxBytes)
     throw explain(tool, failure, failure.stderr?.toString() ?? '')
   }
 }
