@@ -3,19 +3,15 @@ import { once } from 'node:events'
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { post } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { swap } from '../helpers/swap.ts'
-import { runCli } from './run-cli.ts'
 
-const SET_CLOCK = fileURLToPath(new URL('../fixtures/set-clock.mjs', import.meta.url))
 const PREFIX = 'https://img.example'
 
 interface Place {
@@ -175,42 +171,13 @@ describe('an agent that was talked into giving away a secret', () => {
   })
 })
 
-describe('--root', () => {
-  it('names the folders, hidden ones too', async () => {
-    const place = await makePlace()
-    await mkdir(join(place.cwd, 'work/.shots'))
-    const { call, work, cwd } = await startAgent(['--root', 'shots', '--root', '.'])
-    await mkdir(join(work, '.hidden'))
-    await writeFile(join(work, '.hidden/c.png'), makePicture())
-    expect((await call('upload_files', { paths: ['b.png', '../a.png'] })).isError).toBe(false)
-    expect((await call('upload_files', { paths: ['../.hidden/c.png'] })).isError).toBe(true)
-    expect((await stored(cwd)).sort()).toEqual(['a.png', 'b.png'])
-  })
-
-  it('that is no folder ends it in a sentence', async () => {
-    const { cwd } = await makePlace()
-    expect(await runCli(['mcp', '--root', 'absent'], { cwd })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: '--root absent: the folder does not exist.\n',
-    })
-  })
-})
-
-it('a server deleted no old jobs while an agent that began before it used its database', async () => {
-  const { call, cwd } = await startAgent()
-  await call('upload_files', { paths: ['a.png'] })
-  const config = join(cwd, '.config/upload-server/config.json')
-  const history = await runCli(['history', '--json', '--config', config], { cwd, env: environmentIn(cwd) })
-  const [{ jobId }] = JSON.parse(history.stdout)
-  const clock = join(cwd, 'clock')
-  await writeFile(clock, String(9 * 24 * 60 * 60 * 1000))
-  const env = { NODE_OPTIONS: `--import ${SET_CLOCK}`, CLOCK: clock }
-  const server = await spawnServer(['--port', '0', '--config', config], { directory: cwd, env })
-  const url = await server.url
-  await expect
-    .poll(async () => (await post(`${url}/upload?finalizationId=${jobId}`)).status, { timeout: 10_000 })
-    .toBe(404)
+it('--root names the folders, but no hidden ones below them', async () => {
+  const { call, work, cwd } = await startAgent(['--root', 'shots', '--root', '.'])
+  await mkdir(join(work, '.hidden'))
+  await writeFile(join(work, '.hidden/c.png'), makePicture())
+  expect((await call('upload_files', { paths: ['b.png', '../a.png'] })).isError).toBe(false)
+  expect((await call('upload_files', { paths: ['../.hidden/c.png'] })).isError).toBe(true)
+  expect((await stored(cwd)).sort()).toEqual(['a.png', 'b.png'])
 })
 
 it('the server ends with 0 when the agent has gone, and says nothing but the protocol', async () => {
