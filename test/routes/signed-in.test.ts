@@ -100,6 +100,8 @@ it.each<[what: string, headers: Record<string, string>, isGreeted: boolean]>([
   expect(me.visitor.admittedBy === 'proxy').toBe(isGreeted)
   expect(reply.body.includes('alice')).toBe(isGreeted)
   expect((await get(shared(), '/history', headers)).status).toBe(isGreeted ? 200 : 403)
+  const finish = await ask(shared().url, 'POST', '/upload?finalizationId=x', { headers })
+  expect(finish.status, 'a browser sends an origin with a POST').toBe('Origin' in more ? 403 : 404)
 })
 
 describe('a proxy on this machine that shows itself', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
-import { serve } from '../uploader/sources/servers.ts'
+import { serve, serveRaw } from '../uploader/sources/servers.ts'
 
 // Which addresses are refused, in every spelling and on every hop, stands in test/http/guarded-fetch.test.ts, what an
 // answer may not be in test/uploader/sources/url.test.ts.
@@ -51,5 +51,16 @@ describe('attack: a server that is fetched from', () => {
     expect(server.requests[0]?.headers.authorization).toMatch(/^Basic /)
     expect(thief.requests[0]?.headers).not.toHaveProperty('authorization')
     expect(app.rawLog()).not.toContain('pa55word')
+  })
+
+  it('answers with interim answers without end', async () => {
+    const server = await serveRaw(socket => {
+      const flood = () => {
+        while (!socket.destroyed && socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(1000))) {}
+      }
+      socket.on('drain', flood).once('data', flood)
+    })
+    const app = await startApp({ config: { sources: { url: { timeout: '400ms' } } } })
+    expectFailure(await post(`${app.url}/upload`, list(server.origin)), 422, 'source_failed')
   })
 })
