@@ -99,16 +99,4 @@ describe('attack: data: addresses that fill the store', () => {
     })
     expect((await post(`${next.url}/upload`, { body, headers })).items).toEqual(first.items)
   })
-
-  it('nor does an answer that failed in part', async () => {
-    const app = await startApp({ config: { database: { path: 'store.db' } } })
-    const list = [...JSON.parse(body).list, `/none/${'y'.repeat(3000)}`]
-    const again = { body: JSON.stringify({ list }), headers }
-    const first = await post(`${app.url}/upload`, again)
-    expect(first.status).not.toBe(200)
-    const second = await post(`${app.url}/upload`, again)
-    expect([second.items, second.errors]).toEqual([first.items, first.errors])
-    await app.server.stop()
-    expect((await stat(join(app.directory, 'store.db'))).size).toBeLessThan(512 * 1024)
-  })
 })

@@ -11,98 +11,61 @@ const DOT = Buffer.from(
   'base64',
 )
 
-interface Request {
-  what: string
-  path: string
-  init: (file: string) => RequestInit
-  /** Why this server's response differs from PicGo's. */
-  reason?: string
-}
+type Make = (file: string) => RequestInit
+/** `reason`: why this server's response differs from PicGo's. */
+type Request = readonly [what: string, path: string, init: Make, reason?: string]
 
-const post = (init: RequestInit) => () => ({ method: 'POST', ...init })
-const form = (files: Record<string, Uint8Array>, field?: string) => post({ body: formOf(files, field) })
+const post =
+  (init: RequestInit): Make =>
+  () => ({ method: 'POST', ...init })
+const form = (files: Record<string, Uint8Array>, field = 'files') => post({ body: formOf(files, field) })
 const json = (body: string) => post({ body, headers: { 'Content-Type': 'application/json' } })
+const paths =
+  (...others: string[]): Make =>
+  file => ({ method: 'POST', ...list(file, ...others.map(other => other || file)) })
+const noFile = new FormData()
+noFile.append('name', 'a')
 
 const NOTHING_TO_LIST = 'no file was sent, so there is nothing to list; no client reads `items` then'
+const HALF_MISSING = 'clients match links to files by position, so a missing link would shift the rest'
 
 /** Requests of the documented clients, and mistakes that they make. */
-const REQUESTS: Request[] = [
-  { what: 'heartbeat', path: '/heartbeat', init: post({}) },
-  { what: 'heartbeat with JSON', path: '/heartbeat', init: json('{}') },
-  {
-    what: 'heartbeat with GET',
-    path: '/heartbeat',
-    init: () => ({}),
-    reason: 'userscripts and health checks use GET',
-  },
-  { what: 'form, field `files`', path: '/upload', init: form({ 'a.png': DOT }, 'files') },
-  {
-    what: 'form, field `file`',
-    path: '/upload',
-    init: form({ 'a.png': DOT }, 'file'),
-    reason: 'most clients of PicList use this field name',
-  },
-  {
-    what: 'form with 3 files',
-    path: '/upload',
-    init: form({ 'a.png': DOT, 'b.png': DOT, 'c.png': DOT }, 'files'),
-  },
-  {
-    what: 'form with the file name `中文 #?%.png`',
-    path: '/upload',
-    init: form({ '中文 #?%.png': DOT }, 'files'),
-  },
-  { what: '`list` with a file path', path: '/upload', init: file => ({ method: 'POST', ...list(file) }) },
-  {
-    what: '`list` with 2 file paths',
-    path: '/upload',
-    init: file => ({ method: 'POST', ...list(file, file) }),
-  },
-  {
-    what: "`list` with a file path that doesn't exist",
-    path: '/upload',
-    init: post(list('/nowhere/a.png')),
-    reason: 'a 4xx status tells that the request is at fault',
-  },
-  {
-    what: "`list` with 2 file paths, one of which doesn't exist",
-    path: '/upload',
-    init: file => ({ method: 'POST', ...list(file, '/nowhere/a.png') }),
-    reason: 'clients match links to files by position, so a missing link would shift the rest',
-  },
-  { what: 'invalid JSON', path: '/upload', init: json('{'), reason: NOTHING_TO_LIST },
-  {
-    what: "`list` that isn't an array",
-    path: '/upload',
-    init: json('{"list":"a"}'),
-    reason: NOTHING_TO_LIST,
-  },
-  {
-    what: 'form without files',
-    path: '/upload',
-    init: () => {
-      const body = new FormData()
-      body.append('name', 'a')
-      return { method: 'POST', body }
-    },
-    reason: NOTHING_TO_LIST,
-  },
-  {
-    what: 'unknown destination',
-    path: '/upload?picbed=nosuch',
-    init: form({ 'a.png': DOT }, 'files'),
-    reason: 'PicGo silently stores the file at another destination',
-  },
-  {
-    what: 'unknown URL',
-    path: '/nosuch',
-    init: post({}),
-    reason: 'clients that expect JSON get the reason',
-  },
+const REQUESTS: readonly Request[] = [
+  ['heartbeat', '/heartbeat', post({})],
+  ['heartbeat with JSON', '/heartbeat', json('{}')],
+  ['heartbeat with GET', '/heartbeat', () => ({}), 'userscripts and health checks use GET'],
+  ['form, field `files`', '/upload', form({ 'a.png': DOT })],
+  [
+    'form, field `file`',
+    '/upload',
+    form({ 'a.png': DOT }, 'file'),
+    'most clients of PicList use this field name',
+  ],
+  ['form with 3 files', '/upload', form({ 'a.png': DOT, 'b.png': DOT, 'c.png': DOT })],
+  ['form with the file name `中文 #?%.png`', '/upload', form({ '中文 #?%.png': DOT })],
+  ['`list` with a file path', '/upload', paths()],
+  ['`list` with 2 file paths', '/upload', paths('')],
+  [
+    "`list` with a file path that doesn't exist",
+    '/upload',
+    post(list('/nowhere/a.png')),
+    'a 4xx status tells that the request is at fault',
+  ],
+  ["`list` with 2 file paths, one of which doesn't exist", '/upload', paths('/nowhere/a.png'), HALF_MISSING],
+  ['invalid JSON', '/upload', json('{'), NOTHING_TO_LIST],
+  ["`list` that isn't an array", '/upload', json('{"list":"a"}'), NOTHING_TO_LIST],
+  ['form without files', '/upload', post({ body: noFile }), NOTHING_TO_LIST],
+  [
+    'unknown destination',
+    '/upload?picbed=nosuch',
+    form({ 'a.png': DOT }),
+    'PicGo silently stores the file at another destination',
+  ],
+  ['unknown URL', '/nosuch', post({}), 'clients that expect JSON get the reason'],
 ]
 
 /** Reduces a response to what clients read. Messages, times and names differ between the servers. */
-async function ask(url: string, { path, init }: Request, file: string): Promise<string> {
+async function ask(url: string, [, path, init]: Request, file: string): Promise<string> {
   const response = await fetch(url + path, { signal: AbortSignal.timeout(10_000), ...init(file) })
   const text = await response.text()
   if (!response.headers.get('content-type')?.startsWith('application/json'))
@@ -124,10 +87,11 @@ it('responds as PicGo does, except for the differences in docs/reference/compati
   const same: string[] = []
   for (const request of REQUESTS) {
     const [theirs, ours] = [await ask(picgo, request, file), await ask(url, request, file)]
-    if (theirs === ours) same.push(request.what)
+    const [what, , , reason = 'NO REASON GIVEN'] = request
+    if (theirs === ours) same.push(what)
     else {
-      const cells = `${theirs} | ${ours} | ${request.reason ?? 'NO REASON GIVEN'}`
-      different.set(cells, [...(different.get(cells) ?? []), request.what])
+      const cells = `${theirs} | ${ours} | ${reason}`
+      different.set(cells, [...(different.get(cells) ?? []), what])
     }
   }
   const rows = [...different].map(([cells, whats]) => `| ${whats.join('; ')} | ${cells} |`)
