@@ -47,6 +47,17 @@ it('every expression of the dashboard is PromQL', async context => {
   expect(await runProgram('promtool', ['check', 'rules', file])).toMatchObject({ exitCode: 0 })
 })
 
+it('Prometheus reads the metrics, also of destinations with odd names', async context => {
+  needs(context, 'promtool', 'prometheus')
+  const local = { 'od"d\\': { directory: './odd', serve: true } }
+  const { url } = await startApp({ config: { metrics: { enabled: true }, providers: { local } } })
+  const input = Buffer.from(await (await fetch(`${url}/metrics`)).arrayBuffer())
+  expect(await runProgram('promtool', ['check', 'metrics'], { input })).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+  })
+})
+
 it('alerts and dashboard name metrics that the server returns', async () => {
   const { url } = await startApp({ config: { metrics: { enabled: true } } })
   const text = await (await fetch(`${url}/metrics`)).text()
