@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { explainReply } from '../../../../src/providers/shared/git-host/failure.ts'
 import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
 import { objectOf } from '../../../helpers/provider-contract.ts'
 import type { ForgeKind } from '../../../servers/forge-dialects.ts'
@@ -149,63 +150,54 @@ describe.each(KINDS)('a commit to %s', kind => {
   })
 })
 
+/** What is made of a response of a forge. */
+function explain(status: number, body: unknown, headers: Record<string, string> = {}) {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const reply = { status, headers, text, bytes: Buffer.from(text), json: () => body }
+  return explainReply(reply, { repo: 'octo/img', branch: 'main' })
+}
+
 describe('what a forge refuses is explained', () => {
-  const say = (message: string) => ({ message })
-  const PROTECTED = /\(the branch "main" is protected\): .* Allow/s
-  const ABSENT = /"octo\/img" or its branch "main" does not exist, or the token has no access to it\): /
-  it.each([
-    ['gitea', 301, '', /"octo\/img" has moved\)\. Set "repo"/],
+  const PROTECTED = /^the branch "main" is protected: .* Allow the owner/s
+  const ABSENT = /^"octo\/img" or its branch "main" does not exist, or the token has no access to it: /
+  const NO_BRANCH = /^"octo\/img" has no branch "main": .* Create it/
+  const TOO_LARGE = /^the file is too large: .* Set "fileSize"/
+  it.each<[number, string | object, RegExp]>([
+    [301, '', /^"octo\/img" has moved: .*Set "repo"/],
+    [401, 'Bad credentials', /invalid or expired, or lacks a scope: Bad credentials\. Check "token"/],
+    [401, { error: 'insufficient_scope' }, /lacks a scope: insufficient_scope\. Check "token"/],
     [
-      'gitea',
-      401,
-      say('Bad credentials'),
-      /401 \(the token is invalid or expired, or lacks a scope\): Bad credentials\. Check "token"\./,
-    ],
-    ['gitlab', 401, { error: 'insufficient_scope' }, /lacks a scope\): insufficient_scope\. Check "token"\./],
-    [
-      'gitea',
       403,
-      say('Resource not accessible by personal access token'),
-      /has no permission in "octo\/img"\): .* Give it write access/,
+      'Resource not accessible by personal access token',
+      /no permission in "octo\/img": .* Give it write/,
     ],
-    [
-      'gitea',
-      403,
-      say(
-        'Resource protected by organization SAML enforcement. You must grant your Personal Access token access.',
-      ),
-      /the organization of "octo\/img" requires single sign-on\): .* Authorize "token" for the organization/,
-    ],
-    [
-      'gitea',
-      403,
-      say('Repository was archived so is read-only.'),
-      /\("octo\/img" is archived and accepts no commits\): Repository was archived .* Unarchive/,
-    ],
-    ['gitlab', 403, say('403 Forbidden - You are not allowed to push into this branch'), PROTECTED],
-    ['gitlab', 400, say('You are not allowed to push into this branch'), PROTECTED],
-    [
-      'gitea',
-      409,
-      say('Repository rule violations found\n\nChanges must be made through a pull request.'),
-      PROTECTED,
-    ],
-    ['gitea', 409, say('Could not create file: Required status check "ci" is expected.'), PROTECTED],
-    ['gitea', 404, say("The target couldn't be found."), ABSENT],
-    ['gitlab', 404, say('404 Project Not Found'), ABSENT],
-    ['gitea', 404, say('branch does not exist [name: main]'), /"octo\/img" has no branch "main"/],
-    ['gitea', 404, say('Branch main not found'), /has no branch "main"/],
-    ['gitea', 413, 'Request Entity Too Large', /too large\): .* Set "fileSize"/],
-    ['gitea', 422, say('Sorry, the file is too large to be processed.'), /too large/],
-    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /the file is too large/],
-    ['gitea', 422, { message: 'Validation Failed', errors: [] }, /it rejected the request/],
-    ['gitea', 418, say('no'), /418 \(it rejected the request\): no\./],
-  ] as const)('%s %i %j', async (kind, status, body, message) => {
-    const { forge, target } = await startForge(kind)
-    forge.answerWith(request => (isWrite(request) ? { status, body } : undefined))
+    [403, 'Resource protected by organization SAML enforcement. You must', /single sign-on: .* Authorize/],
+    [403, 'Repository was archived so is read-only', /"octo\/img" is archived and accepts .* Unarchive/],
+    [403, '403 Forbidden - You are not allowed to push into this branch', PROTECTED],
+    [400, 'You are not allowed to push into this branch', PROTECTED],
+    [409, 'Rule violations\n\nChanges must be made through a pull request', PROTECTED],
+    [409, 'Could not create file: Required status check "ci" is expected', PROTECTED],
+    [404, "The target couldn't be found", ABSENT],
+    [404, '404 Project Not Found', ABSENT],
+    [404, 'branch does not exist [name: main]', NO_BRANCH],
+    [404, 'Branch main not found', NO_BRANCH],
+    [413, 'Request Entity Too Large', TOO_LARGE],
+    [422, 'Sorry, the file is too large to be processed', TOO_LARGE],
+    [400, { message: { base: ['file exceeds the size limit'] } }, TOO_LARGE],
+    [422, { message: 'Validation Failed', errors: [] }, /^it rejected the request: Validation Failed/],
+    [418, 'no', /^it rejected the request: no/],
+  ])('%i %j', (status, body, words) => {
+    const found = explain(status, typeof body === 'string' ? { message: body } : body)
+    expect(`${found?.meaning}: ${found?.reason}. ${found?.advice}`).toMatch(words)
+    expect(found?.retryable).toBe(false)
+  })
+
+  it('and not tried again', async () => {
+    const { forge, target } = await startForge('gitea')
+    const body = { message: 'Bad credentials' }
+    forge.answerWith(request => (isWrite(request) ? { status: 401, body } : undefined))
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(message)
-    expect(error.message).toMatch(new RegExp(`^Could not store "a\\.bin" at .* returned ${status}`))
+    expect(error.message).toMatch(/^Could not store "a\.bin" at .* returned 401 \(the token is/)
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(writesOf(forge)).toHaveLength(1)
   })
@@ -252,35 +244,18 @@ describe('what passes is tried again', () => {
     expect(forge.files.get('a.bin')?.bytes.toString()).toBe('at a.bin')
   })
 
-  it.each([
-    ['429', 429, { 'Retry-After': '7' }, {}, 7, 7],
+  it.each<[string, number, Record<string, string>, object, least: number, most: number]>([
+    ['429', 429, { 'retry-after': '7' }, {}, 7, 7],
     ['429 without a time', 429, {}, {}, 60, 60],
-    [
-      'the hourly limit',
-      403,
-      { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': inAnHour },
-      {},
-      3000,
-      3600,
-    ],
-    ["GitLab's limit", 429, { 'RateLimit-Remaining': '0', 'RateLimit-Reset': inAnHour }, {}, 3000, 3600],
-    [
-      'a secondary limit with a time',
-      403,
-      { 'Retry-After': '11', 'X-RateLimit-Remaining': '4000' },
-      {},
-      11,
-      11,
-    ],
-    ['a secondary limit', 403, {}, { message: 'You have exceeded a secondary rate limit.' }, 60, 60],
-  ] as const)('%s, after the time that it names', async (_, status, headers, body, least, most) => {
-    const { forge, target } = await startForge('gitea')
-    forge.answerWith(request => (isWrite(request) ? { status, headers, body } : undefined))
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.retryable).toBe(true)
-    expect(error.message).toMatch(/the rate limit is exceeded/)
-    expect(error.retryAfterS).toBeGreaterThanOrEqual(least)
-    expect(error.retryAfterS).toBeLessThanOrEqual(most)
+    ['hourly', 403, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': inAnHour }, {}, 3000, 3600],
+    ["GitLab's", 429, { 'ratelimit-remaining': '0', 'ratelimit-reset': inAnHour }, {}, 3000, 3600],
+    ['secondary, with a time', 403, { 'retry-after': '11', 'x-ratelimit-remaining': '4000' }, {}, 11, 11],
+    ['secondary', 403, {}, { message: 'You have exceeded a secondary rate limit.' }, 60, 60],
+  ])('a rate limit, after the time that it names: %s', (_, status, headers, body, least, most) => {
+    const found = explain(status, body, headers)
+    expect(found).toMatchObject({ meaning: 'the rate limit is exceeded', retryable: true })
+    expect(found?.retryAfterS).toBeGreaterThanOrEqual(least)
+    expect(found?.retryAfterS).toBeLessThanOrEqual(most)
   })
 })
 
