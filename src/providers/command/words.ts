@@ -20,8 +20,9 @@ export type ObjectFacts = Readonly<Record<(typeof NAMES)[number], string>>
 const PLACEHOLDER = /\{(\w{1,40})\}/g
 /** A name that a client chose. The path of a file ends with the file name of the object key. */
 const CHOSEN_NAME = /\{(?:key|file)\}/
-/** Matches an argument that may be code in some language, which a file name in it could change. */
-const READ_AS_CODE = /["'`()[\]{}<>|$\s]/
+const OTHER_FACTS = /\{(?:size|contentType|sha256)\}/g
+/** Matches an argument that ends with a chosen name, after nothing that may be code in some language. */
+const ENDS_WITH_NAME = /^[^"'`()[\]{}<>|$\s]*\{(?:key|file)\}$/
 const RUNS = '(?:eval|command|config|exec|execute|run|program|script|expression|action|shell|rsh|hook|pack)'
 /**
  * Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `--eval=`, `--to-command=`, and
@@ -105,14 +106,9 @@ function isInterpreter(word: string): boolean {
 
 /** @param before the arguments before it */
 function isCode(word: string, before: readonly string[]): boolean {
-  return (
-    !/\{(?:key|file)\}$/.test(word) ||
-    word.split(CHOSEN_NAME).length > 2 ||
-    READ_AS_CODE.test(word.replace(PLACEHOLDER, '')) ||
-    RUNS_REST.test(word) ||
-    // `test -e` checks whether a file exists.
-    (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test')
-  )
+  if (!ENDS_WITH_NAME.test(word.replace(OTHER_FACTS, '')) || RUNS_REST.test(word)) return true
+  const isTest = basename(before[0] ?? '') === 'test' // `test -e` checks whether a file exists
+  return !isTest && RUNS_NEXT.test(before.at(-1) ?? '')
 }
 
 /**

@@ -41,10 +41,7 @@ export interface HostAnswer {
 }
 
 /** One request to a host, and its response. */
-export interface HostExchange {
-  readonly form: HostForm
-  readonly answer: HostAnswer
-}
+export type HostExchange = { readonly form: HostForm; readonly answer: HostAnswer }
 
 export interface FormHost<S extends Shape> extends Omit<Provider<z.ZodObject<S>>, 'config' | 'open'> {
   readonly options: S
