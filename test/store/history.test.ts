@@ -139,11 +139,14 @@ describe('the history', () => {
   })
 
   it('forgets what is old a part at a time, and all of it', async ({ database }) => {
-    await database.tx(async db => {
-      for (let n = 0; n < 1200; n++)
-        await db.run(sql`insert into files (upload, position, destination, location, object, key, url, size, content_type, sha256,
-          origin, caller, request_id) values (${jobAt(n % 2, `${n}`)}, 0, 'local/a', '/', ${`/${n}`}, ${`${n}`}, 'u', 1, 't', 's', 'o', 'c', 'r')`)
-    })
+    // The IDs of half of them begin with the first millisecond.
+    const rows = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 1200)'
+    const columns =
+      'upload, position, destination, location, object, key, url, size, content_type, sha256, origin, caller, request_id'
+    const values = `case when i % 2 = 0 then '${jobAt(0, '')}' else '${jobAt(1, '')}' end || i, 0, 'local/a', '/', '/' || i, i || '', 'u', 1, 't', 's', 'o', 'c', 'r'`
+    await database.tx(db =>
+      db.run({ text: `insert into files (${columns}) ${rows} select ${values} from n`, values: [] }),
+    )
     expect(await pruneFiles(database, 1, {})).toBe(600)
     expect(await database.read(db => countFiles(db, {}))).toBe(600)
   })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { findFiles } from '../../src/store/history.ts'
+import { findFiles, type HistoryFilter } from '../../src/store/history.ts'
 import { objectName, takeOpen } from '../../src/store/objects.ts'
 import { advance, reap, takeStored } from '../../src/store/pending.ts'
 import {
@@ -51,6 +51,8 @@ it('uploads, visitors, the sweeper and removals go through no table, however man
   ]
   const request = { key: 'k', fingerprint: 'f', seed: 's' }
   const file = newFile({ key: 'a.png', expiresAt: 10 })
+  const find = (filter: Partial<HistoryFilter>) => () =>
+    database.read(db => findFiles(db, { limit: 9, ...filter }))
   const due = () => takeDue(database, { owner, among, now, limit: 8, longestPauseMs: 10 })
   const name = objectName(AT.location, 'a.png')
   const steps: [string, () => Promise<unknown>][] = [
@@ -82,24 +84,12 @@ it('uploads, visitors, the sweeper and removals go through no table, however man
     ],
     ['what dead processes have left', () => reap(database, () => {})],
     ['open transfers', () => database.tx(db => takeOpen(db, owner, among, 9))],
-    ['a link', () => database.read(db => findFiles(db, { objects: [name], isRemoved: false, limit: 1 }))],
-    ['the same content', () => database.read(db => findFiles(db, { sha256: HASH, limit: 9 }))],
-    [
-      'the uploads of a caller',
-      () => database.read(db => findFiles(db, { by: 'c', isRemoved: false, limit: 9 })),
-    ],
-    ['the latest uploads', () => database.read(db => findFiles(db, { limit: 9 }))],
-    [
-      'the next page',
-      () => database.read(db => findFiles(db, { after: { jobId: 'j', index: 0 }, limit: 9 })),
-    ],
-    [
-      'old files to remove',
-      () =>
-        database.read(db =>
-          findFiles(db, { among, before: now, isRemoved: false, after: { jobId: 'j', index: 0 }, limit: 9 }),
-        ),
-    ],
+    ['a link', find({ objects: [name], isRemoved: false, limit: 1 })],
+    ['the same content', find({ sha256: HASH })],
+    ['the uploads of a caller', find({ by: 'c', isRemoved: false })],
+    ['the latest uploads', find({})],
+    ['the next page', find({ after: { jobId: 'j', index: 0 } })],
+    ['old files to remove', find({ among, before: now, isRemoved: false, after: { jobId: 'j', index: 0 } })],
     ['the number of due objects', () => database.read(db => countDue(db, now, among, 100))],
     ['due objects', () => database.read(db => overdue(db, now, among, 9))],
     ['a removal by hand', () => database.tx(db => takeForRemoval(db, owner, [name]))],

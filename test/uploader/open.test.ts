@@ -14,18 +14,15 @@ describe('openDestinations', () => {
     common: Partial<DestinationSpec['common']> = {},
   ): DestinationSpec {
     const provider = defineProvider({ type: 'test', config: z.object({}), open: () => made })
-    return {
-      type: 'test',
-      name,
-      provider,
-      options: {},
-      common: { onConflict: 'replace', dedupe: false, ...common },
-    }
+    const all = { onConflict: 'replace', dedupe: false, ...common } as const
+    return { type: 'test', name, provider, options: {}, common: all }
   }
+
+  const openAll = (...specs: DestinationSpec[]) => openDestinations(specs, '{filename}', () => {})
 
   it('gives each its own template, or the common one', async () => {
     const own = spec('own', target, { keyTemplate: '{uuid}' })
-    const [first, second] = await openDestinations([spec('common', target), own], '{filename}', () => {})
+    const [first, second] = await openAll(spec('common', target), own)
     expect(first).toMatchObject({
       type: 'test',
       name: 'common',
@@ -70,9 +67,9 @@ describe('openDestinations', () => {
   it.each(['rename', 'error'] as const)(
     'refuses onConflict "%s" for a target that cannot tell what is there',
     async onConflict => {
-      await expect(
-        openDestinations([spec('one', target, { onConflict })], '{filename}', () => {}),
-      ).rejects.toThrow(/^test\/one: onConflict .*can check whether an object exists\.$/)
+      await expect(openAll(spec('one', target, { onConflict }))).rejects.toThrow(
+        /^test\/one: onConflict .*can check whether an object exists\.$/,
+      )
     },
   )
 
@@ -83,13 +80,13 @@ describe('openDestinations', () => {
       ...open('broken'),
       provider: { ...open('broken').provider, open: async () => Promise.reject(new Error('no luck')) },
     }
-    await expect(openDestinations([open('one'), broken], '{filename}', () => {})).rejects.toThrow('no luck')
+    await expect(openAll(open('one'), broken)).rejects.toThrow('no luck')
     const unable = spec(
       'unable',
       { ...target, close: async () => void closed.push('unable') },
       { dedupe: true },
     )
-    await expect(openDestinations([open('two'), unable], '{filename}', () => {})).rejects.toThrow('dedupe')
+    await expect(openAll(open('two'), unable)).rejects.toThrow('dedupe')
     expect(closed).toEqual(['one', 'two', 'unable'])
   })
 
@@ -98,7 +95,7 @@ describe('openDestinations', () => {
     ['no put', { exists: async () => true }, 'its "open" must return an object with the function "put"'],
   ])('names a provider whose open returns %s', async (_, made, reason) => {
     const wrong = { ...spec('one', made as unknown as Target), plugin: './mine.mjs' }
-    await expect(openDestinations([wrong], '{filename}', () => {})).rejects.toThrow(
+    await expect(openAll(wrong)).rejects.toThrow(
       `test/one can't be opened by the plugin "./mine.mjs": ${reason}`,
     )
   })
@@ -107,7 +104,7 @@ describe('openDestinations', () => {
     'takes no %j for a link, which pages and editors would show',
     async url => {
       const wrong = { put: async () => ({ url }) } as unknown as Target
-      const [one] = await openDestinations([spec('one', wrong)], '{filename}', () => {})
+      const [one] = await openAll(spec('one', wrong))
       const put = one?.target.put(objectOf('a.png', Buffer.of(1)), new AbortController().signal)
       await expect(put).rejects.toThrow(
         /Could not store "a\.png" at .*: the provider returned .* instead of an http/,
@@ -123,7 +120,7 @@ describe('openDestinations', () => {
   ])('says where %s comes from, when it is thrown by what is asked', async (thrown, reason, retryable) => {
     const broken = () => Promise.reject(thrown)
     const stub = { ...target, exists: broken, remove: broken, sign: broken }
-    const [one] = await openDestinations([spec('one', stub)], '{filename}', () => {})
+    const [one] = await openAll(spec('one', stub))
     const { signal } = new AbortController()
     for (const [what, work] of [
       ['look for', one?.target.exists?.('a', signal)],
@@ -158,7 +155,7 @@ describe('openDestinations', () => {
         throw new Error(this.#word)
       }
     }
-    const [one] = await openDestinations([spec('one', new Shelf())], '{filename}', () => {})
+    const [one] = await openAll(spec('one', new Shelf()))
     const { signal } = new AbortController()
     await expect(one?.target.check?.(signal)).rejects.toThrow('checked')
     await expect(one?.target.close?.()).rejects.toThrow('closed')

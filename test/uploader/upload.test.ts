@@ -108,14 +108,6 @@ it.each([
   expect([...bucket.objects.values()].sort()).toEqual(['one', 'two'])
 })
 
-it('two files whose hashes begin alike had one link, and one was lost', async () => {
-  const bucket = makeBucket()
-  const { send } = await openProcess({ bucket: { ...bucket, common: { keyTemplate: '{sha256-8}' } } })
-  for (const content of ['69235', '95303']) await send({ 'a.txt': content })
-  const [first, second] = [['c11eb5e6', '69235'] as const, ['c11eb5e6-2', '95303'] as const]
-  expect(bucket.objects).toEqual(new Map([first, second]))
-})
-
 it('a client that left before anything was sent uploads nothing', async () => {
   const bucket = makeBucket()
   const { send, database } = await openProcess({ bucket })
