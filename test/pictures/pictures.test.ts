@@ -6,11 +6,9 @@ import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
-import { upload } from '../helpers/form.ts'
 import { heifOf, imageOf } from '../helpers/heif.ts'
 import { pngChunk } from '../helpers/picture.ts'
 import { expectColour, open, plain, RED, type Rgb, startWith, store } from '../helpers/pictures-app.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
 
 /**
@@ -544,19 +542,6 @@ describe('a watermark', () => {
     expectColour((await marked({ opacity: 0.5 })).at(398, 298), [255, 128, 128])
   })
 
-  it('of text says that no font is there, instead of drawing boxes', async () => {
-    const directory = await makeDirectory()
-    const conf = join(directory, 'fonts.conf')
-    await writeFile(conf, `<fontconfig><dir>${directory}</dir></fontconfig>`)
-    const config = { images: { watermark: { text: 'me' } } }
-    await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-    const server = await spawnServer(['--port', '0'], { directory, env: { FONTCONFIG_FILE: conf } })
-    const picture = await plain(10, 10).png().toBuffer()
-    const answer = await upload(`${await server.url}/upload`, { 'a.png': picture })
-    expectFailure(answer, 502, 'destination_failed')
-    expect(answer.message).toContain('this machine has no font')
-  })
-
   it('of the configuration may be an SVG, though uploaded ones are not read', async () => {
     const app = await startWith({ format: 'png', watermark: { image: './mark.svg', position: 'northwest' } })
     const drawing =
@@ -584,37 +569,4 @@ it('many at once are changed one after the other, each by itself', async () => {
     for (const [channel, value] of colours[index]!.entries())
       expect(Math.abs(at(25, 25)[channel]! - value)).toBeLessThan(8)
   }
-})
-
-describe('without a package', () => {
-  const HOOK = new URL('../fixtures/without.mjs', import.meta.url)
-
-  async function spawnWithout(name: string, pictures: object | undefined): Promise<string> {
-    const directory = await makeDirectory()
-    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: pictures }))
-    const env = { NODE_OPTIONS: `--import=${HOOK}?${name}` }
-    const server = await spawnServer(['--port', '0'], { directory, env })
-    return server.url
-  }
-
-  it('pictures say that sharp is to be installed, other files are stored', async () => {
-    const url = await spawnWithout('sharp', { stripMetadata: true })
-    const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
-    expectFailure(answer, 502, 'destination_failed')
-    expect(answer.message).toMatch(
-      /^Image processing is not available: .*"npm install --omit=optional sharp @img\//,
-    )
-    await expectStored(await upload(`${url}/upload`, { 'a.txt': 'text' }), ['text'])
-  })
-
-  it('HEIC says that libheif-js is to be installed, other pictures are changed', async () => {
-    const url = await spawnWithout('libheif-js', { format: 'webp', larger: true })
-    const answer = await upload(`${url}/upload`, { 'a.heic': await readFile(HEIC) })
-    expectFailure(answer, 502, 'destination_failed')
-    expect(answer.message).toMatch(
-      /^Image processing is not available: .*"npm install --omit=optional libheif-js"/,
-    )
-    const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
-    expect((await open(other)).item.contentType).toBe('image/webp')
-  })
 })

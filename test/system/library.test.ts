@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { makeDirectory } from './helpers/directory.ts'
-import { runProgram } from './helpers/run-program.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { runProgram } from '../helpers/run-program.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A program of somebody else, that runs a server of its own by the package and sends it much. */
 const HOST = `

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { sqliteModule } from '../../src/store/sqlite-library.ts'
-import { makeDirectory } from '../helpers/directory.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
+import { sqliteModule } from '../../../src/store/sqlite-library.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { spawnServer } from '../../helpers/spawn-server.ts'
 
-const HOOK = new URL('../fixtures/without.mjs', import.meta.url)
+const HOOK = new URL('../../fixtures/without.mjs', import.meta.url)
 
 it.for([
   [
