@@ -1,18 +1,20 @@
 import { expect, onTestFinished } from 'vitest'
 import { destinationSchema } from '../../src/config/destination.ts'
-import { UploadError } from '../../src/errors.ts'
+import type { UploadError } from '../../src/errors.ts'
+import { beginTimeLimit } from '../../src/flow/time-limit.ts'
 import type { Provider, Target } from '../../src/providers/contract.ts'
 import { gitea } from '../../src/providers/gitea.ts'
 import { gitlab } from '../../src/providers/gitlab.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
+import { sendObject } from '../../src/uploader/send.ts'
 import type { ForgeKind } from '../servers/forge-dialects.ts'
 import { type ForgeReplay, startForgeReplay } from '../servers/forge-replay.ts'
-import { deliverObject } from './deliver-object.ts'
+import { failureOf as anyFailureOf } from './failure-of.ts'
 import { objectOf } from './provider-contract.ts'
 
 export const FORGES: Readonly<Record<ForgeKind, Provider>> = {
-  gitea: gitea,
-  gitlab: gitlab,
+  gitea,
+  gitlab,
 }
 
 /** Opens a destination of any forge as a configuration would. */
@@ -48,20 +50,16 @@ export async function deliverTo(target: Target, keys: readonly string[], retries
     '{filename}',
     expect.fail,
   )
-  const limits = { timeoutMs: 10_000, retries }
-  await Promise.all(
-    keys.map(key => deliverObject(destination!, objectOf(key, Buffer.from(`at ${key}`)), limits)),
-  )
+  const send = async (key: string) => {
+    const limit = beginTimeLimit(10_000, new AbortController().signal, () => new Error('the time is up'))
+    await sendObject(destination!, objectOf(key, Buffer.from(`at ${key}`)), retries, limit).finally(limit.end)
+  }
+  await Promise.all(keys.map(send))
 }
 
 /** The error of something that has to fail, which may be shown to a client. */
 export async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
-  const error = await promise?.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (!(error instanceof UploadError))
-    expect.fail(`this should have failed with an UploadError, not ${error}`)
+  const error = await anyFailureOf(Promise.resolve(promise))
   expect(error.message).not.toMatch(/:\/\//)
   return error
 }
