@@ -137,7 +137,8 @@ describe.each(Object.entries(ROWS))('%s', (_title, rows) => {
   it.each(rows)('$client', check)
 })
 
-it('attack: a sandboxed frame of a web page sends the same as Typora with the agent of a browser', () =>
+// What Typora sends.
+it('attack: a sandboxed frame of a web page sends the same with the agent of a browser', () =>
   check({
     headers: expand([JSON_TYPE, '@typora']).map(line => line.replace(/ (?:Electron|Typora)\/\S+/g, '')),
     paths: ['typora-icon.png', 'typora-icon2.png'],
