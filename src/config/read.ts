@@ -1,7 +1,6 @@
 import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
-import { secretsOfProxy } from '../http/proxy/address.ts'
-import { listProxyVariables } from '../http/proxy/environment.ts'
+import { secretsOfEnvironment } from '../http/proxy/outgoing.ts'
 import { isRecord, type Json } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
@@ -98,7 +97,7 @@ export async function readConfig(
     places: [place, dotenv],
     notes: [...(left?.notes ?? []), ...notes],
     plugins,
-    secrets: listProxyVariables(variables.env).flatMap(secretsOfProxy),
+    secrets: secretsOfEnvironment(variables.env),
     leftOut: left?.leftOut ?? [],
     placeOf(setting) {
       const isAround = (around: string) => isWithin(setting.toLowerCase(), around.toLowerCase())

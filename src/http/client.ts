@@ -1,20 +1,13 @@
-import type { Body } from '../body.ts'
 import { type ErrorCode, UploadError } from '../errors.ts'
+import { createMask } from '../mask.ts'
 import { Problem } from '../problem.ts'
 import { decodeHeader, excerpt } from './excerpt.ts'
 import type { RawReply, RawRequest } from './exchange.ts'
 import { type ConnectionAdvice, connectionProblem, isTransientStatus, parseRetryAfter } from './network.ts'
 
-export interface HttpRequest {
-  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
-  readonly url: string | URL
-  readonly headers?: Readonly<Record<string, string>>
-  /** Its length is sent as `Content-Length`. */
-  readonly body?: string | Buffer | Body | undefined
+export interface HttpRequest extends RawRequest {
   /** Returns whether a response is a success. Default: status 200 to 299. */
   readonly accept?: (status: number, reply: HttpReply) => boolean
-  /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
-  readonly maxReplyBytes?: number
   /** What to do if the server can't be reached. Default: depends on the failure. */
   readonly advice?: ConnectionAdvice
   /** Finds the reason in an error response, and what to do. Default: its text. */
@@ -48,44 +41,27 @@ export interface HttpClient {
 export function createHttpClient(
   exchange: (request: RawRequest, signal: AbortSignal) => Promise<RawReply>,
 ): HttpClient {
-  /** Sends one request and reads its response. */
-  async function sendOnce(request: HttpRequest, url: URL, signal: AbortSignal): Promise<RawReply> {
-    const { method, body: content, maxReplyBytes } = request
-    if (url.username !== '' || url.password !== '') {
-      const why = `${url.host} was not contacted: the URL must not contain a user name or a password`
-      throw new Problem(why, { advice: 'Remove them.' })
-    }
-    signal.throwIfAborted()
-    const body = typeof content === 'string' ? Buffer.from(content) : content
-    try {
-      return await exchange({ url, method, headers: headersOf(request), body, maxReplyBytes }, signal)
-    } catch (error) {
-      signal.throwIfAborted()
-      // An UploadError comes from the body or a proxy, anything else from the connection.
-      if (error instanceof UploadError) throw error
-      throw connectionProblem(error, `${url.host} can't be reached`, request.advice)
-    }
-  }
-
   return {
     async send(request, signal) {
       const url = new URL(request.url)
-      const { status, headers, bytes, ...raw } = await sendOnce(request, url, signal)
+      if (url.username !== '' || url.password !== '')
+        throw new Problem(
+          `${url.host} was not contacted: the URL must not contain a user name or a password`,
+          { advice: 'Remove them.' },
+        )
+      const { isCut: _, ...raw } = await exchange(request, signal).catch(error => {
+        signal.throwIfAborted()
+        // An UploadError comes from the body or a proxy, anything else from the connection.
+        if (error instanceof UploadError) throw error
+        throw connectionProblem(error, `${url.host} can't be reached`, request.advice)
+      })
       const text = hideSent(raw.text, request.headers)
-      const reply: HttpReply = { status, headers, text, bytes, json: () => parse(text, url) }
-      const isAccepted = request.accept?.(status, reply) ?? (status >= 200 && status < 300)
+      const reply: HttpReply = { ...raw, text, json: () => parse(text, url) }
+      const isAccepted = request.accept?.(reply.status, reply) ?? (reply.status >= 200 && reply.status < 300)
       if (!isAccepted) throw new HttpRefusal(reply, request.explain?.(reply) ?? { reason: text }, url)
       return reply
     },
   }
-}
-
-/** Makes header names lower-case, because callers may write them in any case. */
-function headersOf({ method, headers = {}, body }: HttpRequest): Record<string, string> {
-  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
-  const length = typeof body === 'object' && 'size' in body ? body.size : Buffer.byteLength(body ?? '')
-  const isMeasured = body !== undefined || !WITHOUT_BODY.has(method)
-  return { ...(isMeasured && { 'content-length': String(length) }), ...Object.fromEntries(given) }
 }
 
 /** Minimum length of a credential that is masked. Schemes and their parameters have shorter names. */
@@ -93,18 +69,11 @@ const SHORTEST_SENT = 16
 
 /** Masks the credentials of a request in its response, because some servers repeat them. Signatures are unknown to other masks. */
 function hideSent(text: string, headers: HttpRequest['headers'] = {}): string {
-  if (text === '') return text
   const [, sent = ''] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'authorization') ?? []
   // The parameters of Digest include the path of the request. `hideSignatures` knows its values.
-  if (/^digest\s/i.test(sent)) return text
-  const credentials = sent.replace(/^\S+\s+/, '').split(/[\s:=,"]+/)
-  return credentials
-    .filter(word => word.length >= SHORTEST_SENT)
-    .reduce((hidden, word) => hidden.replaceAll(word, '[secret]'), text)
+  if (text === '' || /^digest\s/i.test(sent)) return text
+  return createMask(sent.split(/[\s:=,"]+/).filter(word => word.length >= SHORTEST_SENT))(text)
 }
-
-/** Methods whose requests have no body by default (RFC 9110, section 8.6). */
-const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 function parse(text: string, url: URL): unknown {
   try {

@@ -52,36 +52,31 @@ export function createConnections(settings: ConnectionSettings, connect = dial):
   const asTcp = (target: Endpoint): OutgoingTarget => ({ protocol: 'tcp:', ...target })
 
   async function open(target: OutgoingTarget, signal: AbortSignal, tls?: ConnectionOptions): Promise<Socket> {
-    const proxy = outgoing.proxyFor(target)
-    return connect(target, { signal, proxy, trust: await getTrust(), tls })
+    return connect(target, { signal, proxy: outgoing.proxyFor(target), trust: await getTrust(), tls })
   }
 
   function findWay(url: URL): Way {
-    const { protocol, ...target } = targetOf(url)
+    const target = targetOf(url)
+    const { protocol } = target
     const isSecure = protocol === 'https:'
-    const proxy = outgoing.proxyFor({ protocol, ...target })
+    const proxy = outgoing.proxyFor(target)
     const forwarder = !isSecure && proxy?.protocol.startsWith('http') ? proxy : undefined
     const name = `${protocol} ${proxy?.label}`
     const tls = isSecure ? { ...verified, ALPNProtocols: ['http/1.1'] } : undefined
+    const openSocket = async (endpoint: Endpoint) => {
+      if (!forwarder) return open({ protocol, ...endpoint }, closing.signal, tls)
+      const options = { signal: closing.signal, trust: await getTrust() }
+      return connect(forwarder, { ...options, tls: forwarder.protocol === 'https:' ? {} : undefined })
+    }
     // tinyproxy closes a connection after each response that it forwards, without announcing it.
     const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
-    const agent =
-      agents.get(name) ??
-      createAgent(isSecure, options, async endpoint =>
-        forwarder
-          ? connect(forwarder, {
-              signal: closing.signal,
-              trust: await getTrust(),
-              tls: forwarder.protocol === 'https:' ? {} : undefined,
-            })
-          : open({ protocol, ...endpoint }, closing.signal, tls),
-      )
+    const agent = agents.get(name) ?? createAgent(isSecure, options, openSocket)
     agents.set(name, agent)
     return { agent, idleTimeoutMs, forwarder }
   }
 
   const send: Connections['exchange'] = async (request, signal) =>
-    exchange(request, findWay(request.url), signal)
+    exchange(request, findWay(new URL(request.url)), signal)
 
   return {
     http: createHttpClient(send),

@@ -1,15 +1,16 @@
 import { lookup as systemLookup } from 'node:dns'
 import { once } from 'node:events'
-import { Agent, type AgentOptions, request } from 'node:http'
+import { Agent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type SecureContext } from 'node:tls'
 import { onAbort, orAborted } from '../flow/cancellation.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { timeoutError } from './network.ts'
-import { loginHeaders, type ProxyServer } from './proxy/address.ts'
-import { explainReach, refusalOf } from './proxy/failure.ts'
+import type { ProxyServer } from './proxy/address.ts'
+import { explainReach } from './proxy/failure.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
+import { openTunnel } from './proxy/tunnel.ts'
 
 /** Time limit for opening a connection: DNS, IP addresses, proxy and TLS handshake together. */
 const DIAL_MS = 10_000
@@ -90,7 +91,7 @@ async function reach(endpoint: Endpoint, options: Omit<DialOptions, 'tls'>): Pro
     try {
       const { port } = endpoint
       if (allow && isLoopback(host)) return await connect({ host, port, addresses: [host] }, signal)
-      return await openTunnel(proxy, { host, port }, options)
+      return await dialThrough(proxy, { host, port }, options)
     } catch (error) {
       failure = error
       if (signal.aborted) break
@@ -162,36 +163,17 @@ async function settle(socket: Socket, signal: AbortSignal, work: () => Promise<u
   }
 }
 
-/** Has a proxy connect to a server, by CONNECT or SOCKS5. */
-async function openTunnel(
+/** Has a proxy connect to a server. */
+async function dialThrough(
   proxy: ProxyServer,
   target: Endpoint,
   { trust, signal }: DialOptions,
 ): Promise<Socket> {
   try {
-    const isSocks = proxy.protocol.startsWith('socks')
-    const { connectBySocks } = isSocks ? await import('./proxy/socks.ts') : {}
     const plain = await reach(proxy, { signal })
     const socket = proxy.protocol === 'https:' ? await startTls(plain, proxy, { trust, signal }) : plain
-    const tunnel = connectBySocks ?? connectByHttp
-    return await settle(socket, signal, () => tunnel(socket, proxy, target))
+    return await settle(socket, signal, () => openTunnel(socket, proxy, target))
   } catch (error) {
     throw explainReach(proxy, signal.aborted ? signal.reason : error)
   }
-}
-
-function connectByHttp(socket: Socket, proxy: ProxyServer, { host, port }: Endpoint): Promise<void> {
-  const path = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
-  const headers = { host: path, ...loginHeaders(proxy) }
-  return new Promise((resolve, reject) => {
-    request({ method: 'CONNECT', path, headers, createConnection: () => socket })
-      .on('error', reject)
-      .on('connect', (response, _socket, head) => {
-        const { statusCode = 0 } = response
-        if (statusCode < 200 || statusCode > 299) return reject(refusalOf(proxy, path, response))
-        if (head.length > 0) socket.unshift(head)
-        resolve()
-      })
-      .end()
-  })
 }

@@ -1,16 +1,14 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { promisify } from 'node:util'
-import { type Body, wrongSize } from '../body.ts'
+import { type Body, readExactly } from '../body.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import { Problem } from '../problem.ts'
 import { timeoutError } from './network.ts'
 import { percentDecode } from './percent-decode.ts'
 import { loginHeaders, type ProxyServer } from './proxy/address.ts'
 import { explainReach, ownRefusal } from './proxy/failure.ts'
-
-/** Default maximum size of a response, in bytes. */
-const MAX_REPLY_BYTES = 1024 * 1024
+import { targetOf } from './proxy/outgoing.ts'
 
 /** How a request reaches its server. */
 export interface Way {
@@ -24,16 +22,15 @@ export interface Way {
 }
 
 export interface RawRequest {
-  readonly url: URL
-  readonly method: string
-  /** By lower-case names, with `content-length`. Those that every request has are added. */
-  readonly headers: Readonly<Record<string, string>>
-  /** No text: Node sends headers in the encoding of the text behind them, and they are Latin-1. */
-  readonly body?: Buffer | Body | undefined
+  readonly url: string | URL
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
+  readonly headers?: Readonly<Record<string, string>>
+  /** Its length is sent as `Content-Length`. */
+  readonly body?: string | Buffer | Body | undefined
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
-  readonly maxReplyBytes?: number | undefined
+  readonly maxReplyBytes?: number
   /** Maximum time for the body of the response, after which it is truncated. Milliseconds; default: none. */
-  readonly maxReplyMs?: number | undefined
+  readonly maxReplyMs?: number
 }
 
 export interface RawReply {
@@ -48,7 +45,8 @@ export interface RawReply {
   readonly bytes: Buffer
 }
 
-const COMMON_HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'upload-server' }
+/** Methods whose requests have no body by default (RFC 9110, section 8.6). */
+const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 /**
  * Sends one request and reads its response; no redirect is followed. It goes by node:http, since node-fetch alone takes four
@@ -58,7 +56,7 @@ const COMMON_HEADERS = { accept: '*/*', 'accept-encoding': 'identity', 'user-age
  */
 export async function exchange(request: RawRequest, way: Way, signal: AbortSignal): Promise<RawReply> {
   signal.throwIfAborted()
-  const { url, maxReplyBytes = MAX_REPLY_BYTES } = request
+  const { maxReplyBytes = 1024 * 1024, url } = request
   const { response, received, isCut } = await sendAndReceive({ ...request, maxReplyBytes }, way, signal)
   const refusal = way.forwarder && ownRefusal(way.forwarder, response)
   if (refusal) throw refusal
@@ -66,9 +64,18 @@ export async function exchange(request: RawRequest, way: Way, signal: AbortSigna
   const headers: Record<string, string> = Object.fromEntries(entries)
   const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
   const isPlain = encoding === 'identity' || received.length === 0
-  const bytes = isPlain ? received : await decompress(received, encoding, url.hostname, maxReplyBytes)
+  const bytes = isPlain ? received : await decompress(received, encoding, new URL(url), maxReplyBytes)
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   return { status: response.statusCode ?? 0, headers, text, isCut, bytes }
+}
+
+/** The headers of a request, with those that every request has. */
+function headersOf({ method, headers = {}, body }: RawRequest, { host }: URL): Record<string, string> {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const length = typeof body === 'object' && 'size' in body ? body.size : Buffer.byteLength(body ?? '')
+  const isMeasured = body !== undefined || !WITHOUT_BODY.has(method)
+  const usual = { host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'upload-server' }
+  return { ...usual, ...(isMeasured && { 'content-length': String(length) }), ...Object.fromEntries(given) }
 }
 
 interface Received {
@@ -78,23 +85,22 @@ interface Received {
 }
 
 function sendAndReceive(
-  { url, method, headers, body, maxReplyBytes, maxReplyMs }: RawRequest & { readonly maxReplyBytes: number },
+  raw: RawRequest & { readonly maxReplyBytes: number },
   { forwarder, idleTimeoutMs, ...way }: Way,
   signal: AbortSignal,
 ): Promise<Received> {
+  const { method, maxReplyBytes, maxReplyMs, body } = raw
+  const url = new URL(raw.url)
+  const { protocol, host, pathname, search } = url
   return new Promise((resolve, reject) => {
-    const { protocol, host, hostname, port, pathname, search } = url
-    const all = { host, ...COMMON_HEADERS, ...headers, ...(forwarder && loginHeaders(forwarder)) }
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
       ...way,
+      ...targetOf(url),
       method,
-      protocol,
-      hostname: hostname.replace(/^\[|\]$/g, ''),
-      port,
       path: forwarder ? `http://${host}${pathname}${search}` : pathname + search,
-      headers: Object.entries(all).flat(),
+      headers: Object.entries({ ...headersOf(raw, url), ...(forwarder && loginHeaders(forwarder)) }).flat(),
     })
-    const chunks = body === undefined || Buffer.isBuffer(body) ? undefined : body.read(signal)
+    const chunks = typeof body === 'object' && 'size' in body ? readExactly(body, signal) : undefined
     const stopListening = onAbort(signal, () => fail(signal.reason))
     let late: NodeJS.Timeout | undefined
 
@@ -139,9 +145,19 @@ function sendAndReceive(
       if (method === 'HEAD') succeed(response, [])
       else response.on('end', () => succeed(response, received))
     })
-    if (chunks === undefined) request.end(body)
-    else sendChunks(request, chunks, (body as Body).size).catch(fail)
+    // Not as text: Node sends headers, which are Latin-1, in the encoding of a text behind them.
+    if (chunks === undefined) request.end(typeof body === 'string' ? Buffer.from(body) : body)
+    else sendChunks(request, chunks).catch(fail)
   })
+}
+
+/** Requests a chunk after the previous one was passed to the system. An error of the connection is an event of the request. */
+async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>): Promise<void> {
+  for await (const chunk of chunks) {
+    const isSent = await new Promise<boolean>(resolve => request.write(chunk, error => resolve(!error)))
+    if (!isSent) return
+  }
+  request.end()
 }
 
 /**
@@ -150,15 +166,10 @@ function sendAndReceive(
  *
  * @throws Problem
  */
-async function decompress(
-  bytes: Buffer,
-  encoding: string,
-  host: string,
-  maxOutputLength: number,
-): Promise<Buffer> {
+async function decompress(bytes: Buffer, encoding: string, { hostname }: URL, maxOutputLength: number) {
   const { brotliDecompress, constants, unzip } = await import('node:zlib')
   const fail = (cause?: unknown): never => {
-    const why = `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`
+    const why = `${hostname} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`
     throw new Problem(why, { advice: 'Turn off compression at the server or its proxy.', cause })
   }
   if (encoding === 'br') {
@@ -167,27 +178,6 @@ async function decompress(
   }
   if (!/^(?:x-)?gzip$|^deflate$/.test(encoding)) return fail()
   return promisify(unzip)(bytes, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength }).catch(fail)
-}
-
-/**
- * Requests a chunk after the previous one was passed to the system.
- *
- * @throws the error of the chunks, or `wrongSize`; an error of the connection is an event of the request
- */
-async function sendChunks(
-  request: ClientRequest,
-  chunks: AsyncGenerator<Buffer>,
-  size: number,
-): Promise<void> {
-  let left = size
-  for await (const chunk of chunks) {
-    left -= chunk.length
-    if (left < 0) break // the rest would be taken for another request
-    const isSent = await new Promise<boolean>(resolve => request.write(chunk, error => resolve(!error)))
-    if (!isSent) return
-  }
-  if (left !== 0) throw wrongSize()
-  request.end()
 }
 
 /** The user name and the password of a URL, as the header for it (RFC 7617). */

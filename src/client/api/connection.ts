@@ -121,7 +121,6 @@ export function openConnection(
     const all = {
       ...(login && { authorization: login }),
       ...(body && { 'content-type': body.contentType }),
-      'content-length': String(body?.size ?? 0),
       ...headers,
       ...credentialsOf(token),
     }

@@ -10,13 +10,11 @@ const WORDS = 80
 /** Failure of a proxy that can't be reached or rejects a request. */
 export class ProxyFailure extends Problem {}
 
-type ProxyReply = Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers'>
-
 /**
  * Returns the failure if a response comes from the proxy itself instead of from the server, as far as that can be detected:
  * servers never return 407, and other responses have the headers of RFC 9209, Squid or tinyproxy.
  */
-export function ownRefusal(proxy: ProxyServer, answer: ProxyReply): ProxyFailure | undefined {
+export function ownRefusal(proxy: ProxyServer, answer: IncomingMessage): ProxyFailure | undefined {
   const { statusCode = 0, headers } = answer
   const isMarked =
     headers['x-squid-error'] !== undefined ||
@@ -26,18 +24,19 @@ export function ownRefusal(proxy: ProxyServer, answer: ProxyReply): ProxyFailure
 }
 
 /** @param wanted what the proxy was asked to connect to */
-export function refusalOf({ label, login }: ProxyServer, wanted: string, answer: ProxyReply): ProxyFailure {
-  const { statusCode: status = 0, statusMessage = '', headers } = answer
-  const words = hideSignatures(statusMessage.replace(/[^\x20-\x7e]/g, ' '))
-  const said = `${status} ${words.slice(0, WORDS)}`.trim()
+export function refusalOf(
+  { label, login }: ProxyServer,
+  wanted: string,
+  { statusCode: status = 0, statusMessage = '', headers }: IncomingMessage,
+): ProxyFailure {
+  const words = hideSignatures(statusMessage.replace(/[^\x20-\x7e]/g, ' ')).slice(0, WORDS)
   const fail = (what: string, advice?: string) =>
-    new ProxyFailure(`the proxy "${label}" ${what} (${said})`, {
+    new ProxyFailure(`the proxy "${label}" ${what} (${`${status} ${words}`.trim()})`, {
       advice,
       retryable: isTransientStatus(status),
     })
   if (status !== 407) return fail(`${status >= 500 ? 'could not forward' : 'refuses to forward'} ${wanted}`)
-  const logins = [headers['proxy-authenticate'] ?? 'Basic'].flat().join()
-  if (!/\bbasic\b/i.test(logins))
+  if (!/\bbasic\b/i.test([headers['proxy-authenticate'] ?? 'Basic'].flat().join()))
     return fail('offers no supported authentication scheme', 'Allow Basic there.')
   return fail(
     login ? 'rejected the user name or password' : 'requires a user name and a password',

@@ -1,11 +1,10 @@
-import { completeProxy, type ProxyServer, parseProxy } from './address.ts'
-import { type Environment, readVariable, VARIABLES } from './environment.ts'
+import { completeProxy, type ProxyServer, parseProxy, secretsOfProxy } from './address.ts'
 import { ProxyFailure } from './failure.ts'
 import { type Endpoint, isLoopback, parseNoProxy } from './no-proxy.ts'
 
 /** `tcp:` means any protocol other than HTTP. */
 export interface OutgoingTarget extends Endpoint {
-  readonly protocol: 'http:' | 'https:' | 'tcp:'
+  readonly protocol: keyof typeof VARIABLES
 }
 
 /** How connections leave this machine. */
@@ -44,38 +43,34 @@ export interface OutgoingSettings {
   readonly caFile?: string | undefined
 }
 
-type Choose = (wanted: OutgoingTarget) => ProxyServer | undefined
+type Environment = Readonly<Record<string, string | undefined>>
 
-/** @param env what `environment` reads: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, the lower case first */
-export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env: Environment): Outgoing {
+/**
+ * @param env what `environment` reads: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, the lower case first
+ * @param isOwn whether the settings are those of one destination, whose proxy is also used for this machine
+ */
+export function createOutgoing(settings: OutgoingSettings, env: Environment, isOwn = false): Outgoing {
+  const { proxy, noProxy, caFile } = settings
   const isPast = parseNoProxy(noProxy)
-  const fromEnvironment = chooseByEnvironment(env)
-  const byWord = (word: string): Choose => (word === 'environment' ? fromEnvironment : chooseAlways(word))
-  const general = byWord(proxy)
-
-  function create(choose: Choose, variables: Environment): Outgoing {
-    const used = new Set<string>()
-    return {
-      caFile,
-      used,
-      variables,
-      proxyFor(wanted) {
-        const chosen = choose(wanted)
-        if (chosen) used.add(chosen.label)
-        return chosen
-      },
-      // `noProxy` does not apply to a destination's own proxy.
-      with(own) {
-        if (own === undefined) return create(choose, variables)
-        const chosen = own === 'environment' ? exceptLoopback(fromEnvironment) : byWord(own)
-        return create(chosen, variablesFor(own, [], env))
-      },
-    }
+  const choose = proxy === 'environment' ? chooseByEnvironment(env) : chooseAlways(proxy)
+  const isForLoopback = isOwn && proxy !== 'environment'
+  const used = new Set<string>()
+  return {
+    caFile,
+    used,
+    variables: variablesFor(proxy, noProxy, env),
+    proxyFor(wanted) {
+      if (isPast(wanted) || (isLoopback(wanted.host) && !isForLoopback)) return undefined
+      const chosen = choose(wanted)
+      if (chosen) used.add(chosen.label)
+      return chosen
+    },
+    // `noProxy` does not apply to a destination's own proxy.
+    with: own =>
+      own === undefined
+        ? createOutgoing(settings, env, isOwn)
+        : createOutgoing({ proxy: own, noProxy: [], caFile }, env, true),
   }
-  return create(
-    exceptLoopback(wanted => (isPast(wanted) ? undefined : general(wanted))),
-    variablesFor(proxy, noProxy, env),
-  )
 }
 
 /** Uses the proxies of the environment, for commands without a configuration. */
@@ -92,36 +87,46 @@ function variablesFor(word: string, noProxy: readonly string[], env: Environment
   if (isInherited && noProxy.length === 0) return {}
   const address = word === 'none' ? undefined : word
   const before = isInherited ? (readVariable(env, 'NO_PROXY')?.value ?? []) : []
-  const past = address && ['localhost', '127.0.0.0/8', '::1', before, noProxy].flat().join(',')
+  const no_proxy = address && ['localhost', '127.0.0.0/8', '::1', before, noProxy].flat().join(',')
   const all = isInherited ? {} : { http_proxy: address, https_proxy: address, all_proxy: address }
-  return Object.fromEntries(
-    Object.entries({ ...all, no_proxy: past }).flatMap(([name, value]) => [
-      [name, value],
-      [name.toUpperCase(), value],
-    ]),
-  )
+  const lower = Object.entries({ ...all, no_proxy })
+  return Object.fromEntries([...lower, ...lower.map(([name, value]) => [name.toUpperCase(), value])])
 }
 
-function exceptLoopback(choose: Choose): Choose {
-  return wanted => (isLoopback(wanted.host) ? undefined : choose(wanted))
-}
-
-function chooseAlways(word: string): Choose {
+function chooseAlways(word: string): Outgoing['proxyFor'] {
   const proxy = word === 'none' ? undefined : parseProxy(word)
   if (word !== 'none' && proxy === undefined) throw new Error('the URL of a proxy was not validated')
   return () => proxy
 }
 
-function chooseByEnvironment(env: Environment): Choose {
+/** The environment variables for proxies, by protocol. The first two apply only to HTTP. */
+const VARIABLES = {
+  'http:': ['HTTP_PROXY', 'ALL_PROXY'],
+  'https:': ['HTTPS_PROXY', 'ALL_PROXY'],
+  'tcp:': ['ALL_PROXY'],
+}
+
+function chooseByEnvironment(env: Environment): Outgoing['proxyFor'] {
   const isPast = parseNoProxy([readVariable(env, 'NO_PROXY')?.value ?? ''])
   return wanted => {
-    if (isPast(wanted)) return undefined
     const [found] = VARIABLES[wanted.protocol].flatMap(name => readVariable(env, name) ?? [])
-    if (found === undefined) return undefined
+    if (found === undefined || isPast(wanted)) return undefined
     const proxy = parseProxy(completeProxy(found.value))
     if (proxy) return proxy
     throw new ProxyFailure(`the environment variable ${found.name} is not a valid proxy URL`, {
       advice: 'Use http, https, socks5 or socks5h.',
     })
   }
+}
+
+/** The passwords in the proxy URLs of the environment. */
+export function secretsOfEnvironment(env: Environment): string[] {
+  const names = new Set(Object.values(VARIABLES).flat())
+  return [...names].flatMap(name => secretsOfProxy(completeProxy(readVariable(env, name)?.value ?? '')))
+}
+
+/** A variable in either case, the lower one first; undefined when it is empty. */
+function readVariable(env: Environment, variable: string): { name: string; value: string } | undefined {
+  const name = [variable.toLowerCase(), variable].find(spelled => env[spelled]?.trim())
+  return name === undefined ? undefined : { name, value: env[name]?.trim() ?? '' }
 }
