@@ -1,10 +1,10 @@
-import { at, isRecord, type Json } from '../members.ts'
+import { isRecord, type Json, pathOf } from '../members.ts'
 import {
-  createScanner,
-  type Node,
-  type ParseError,
+  getNodeValue,
+  type JSONPath,
   parseTree,
   printParseErrorCode,
+  visit,
 } from '../packages/jsonc-parser.ts'
 import type { OnProblem } from './problems.ts'
 
@@ -15,7 +15,7 @@ export interface Parsed {
   readonly lines: ReadonlyMap<string, number>
 }
 
-/** Maximum depth of objects and lists. Whatever reads a configuration calls itself for each level. */
+/** Maximum depth of objects and lists. Whatever reads a configuration calls itself for each level, as the parser does. */
 const MOST_LEVELS = 100
 
 /**
@@ -26,57 +26,46 @@ const MOST_LEVELS = 100
  * @throws Error with the line
  */
 export function parseJson(text: string, report: OnProblem, file = ''): Parsed {
-  const deep = findTooDeep(text)
-  if (deep !== undefined)
-    throw new Error(
-      `${file} has more than ${MOST_LEVELS} levels of objects and lists in line ${deep}`.trimStart(),
-    )
-  const errors: ParseError[] = []
-  const root = parseTree(text, errors, { allowTrailingComma: true })
-  const [error] = errors
-  if (error || !root) {
-    const what = error
-      ? printParseErrorCode(error.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
-      : 'value expected'
-    const lines = text.slice(0, error?.offset ?? 0).split('\n')
-    const place = `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
-    throw new Error(`${file} is not valid JSON: ${what.toLowerCase()} in ${place}`.trimStart())
-  }
   const lines = new Map<string, number>()
-  let [line, seen] = [1, 0]
-  /** Is called in the order of the text, so that its lines are counted only once. */
-  function lineAt({ offset }: Node): number {
-    for (; seen < offset; seen++) if (text[seen] === '\n') line++
-    return line
+  const fail = (what: string): never => {
+    throw new Error(`${file} ${what}`.trimStart())
   }
-  function read(node: Node, path: string): unknown {
-    if (!lines.has(path)) lines.set(path, lineAt(node))
-    if (node.type === 'array') return node.children?.map((item, index) => read(item, at(path, index)))
-    if (node.type !== 'object') return node.value
-    const members = new Map<string, unknown>()
-    for (const { children: [name, member] = [] } of node.children ?? []) {
-      if (!name || !member) continue
-      const place = at(path, name.value)
-      if (members.has(name.value))
-        report(place, `is set twice, the second time in line ${lineAt(name)}. Remove one of them`)
-      members.set(name.value, read(member, place))
-    }
-    return Object.fromEntries(members)
+  const note = (line: number, path: () => JSONPath) => {
+    const place = pathOf(path())
+    if (!lines.has(place)) lines.set(place, line + 1)
   }
-  return { value: read(root, ''), lines }
-}
-
-/** The line in which a text has too many levels. The parser would end with a stack overflow. */
-function findTooDeep(text: string): number | undefined {
-  const scanner = createScanner(text, true)
-  let depth = 0
-  for (scanner.scan(); scanner.getTokenOffset() < text.length; scanner.scan()) {
-    const first = text[scanner.getTokenOffset()]
-    if (first === '{' || first === '[') depth++
-    else if (first === '}' || first === ']') depth--
-    if (depth > MOST_LEVELS) return scanner.getTokenStartLine() + 1
+  /** The names in each object and list around. */
+  const around: Set<string>[] = []
+  const enter = (_offset: number, _length: number, line: number, _column: number, path: () => JSONPath) => {
+    note(line, path)
+    if (around.push(new Set()) > MOST_LEVELS)
+      fail(`has more than ${MOST_LEVELS} levels of objects and lists in line ${line + 1}`)
   }
-  return undefined
+  const leave = () => void around.pop()
+  visit(
+    text,
+    {
+      onObjectBegin: enter,
+      onArrayBegin: enter,
+      onObjectEnd: leave,
+      onArrayEnd: leave,
+      onLiteralValue: (_value, _offset, _length, line, _column, path) => note(line, path),
+      onObjectProperty(name, _offset, _length, line, _column, path) {
+        const place = () => [...path(), name]
+        if (around.at(-1)?.has(name))
+          report(pathOf(place()), `is set twice, the second time in line ${line + 1}. Remove one of them`)
+        around.at(-1)?.add(name)
+        note(line, place)
+      },
+      onError(error, _offset, _length, line, column) {
+        const what = printParseErrorCode(error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
+        fail(`is not valid JSON: ${what.toLowerCase()} in line ${line + 1}, column ${column + 1}`)
+      },
+    },
+    { allowTrailingComma: true },
+  )
+  const root = parseTree(text)
+  return { value: root && getNodeValue(root), lines }
 }
 
 /** The line of a setting, or of the nearest object around it. */

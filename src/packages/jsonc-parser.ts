@@ -4,10 +4,10 @@
  */
 export {
   applyEdits,
-  createScanner,
+  getNodeValue,
+  type JSONPath,
   modify,
-  type Node,
-  type ParseError,
   parseTree,
   printParseErrorCode,
+  visit,
 } from 'jsonc-parser'
