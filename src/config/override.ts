@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
-import { isRecord, type Json } from '../members.ts'
+import { isRecord, type Json, membersOf } from '../members.ts'
 import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
@@ -21,9 +21,12 @@ const SHORT_NAMES = new Map([
 
 const PREFIX = 'UPLOAD_SERVER__'
 
-/** Kubernetes sets these in every container if a service is named `upload-server`; `UPLOAD_SERVER_PORT` is then a URL. */
-const OF_KUBERNETES = /^UPLOAD_SERVER_(?:SERVICE_(?:HOST|PORT)|PORT_\d)/
-const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
+/**
+ * Other variables: those of commands, and those that Kubernetes sets in every container if a service is named `upload-server`.
+ * `UPLOAD_SERVER_PORT` is then a URL.
+ */
+const NO_SETTING =
+  /^UPLOAD_SERVER_(?:(?:CONFIG|TOKEN|AUDIENCE)=|SERVICE_(?:HOST|PORT)|PORT_\d|PORT=(?:tcp|udp|sctp):\/\/)/
 
 /** The variables of the environment, and those that only a `.env` file has. */
 export interface Variables {
@@ -103,7 +106,7 @@ export function overridesOfVariables(
 ): Override[] {
   return Object.entries(env).flatMap(([variable, text]) => {
     const name = variable.toUpperCase()
-    if (!text || !name.startsWith('UPLOAD_SERVER_') || isNotASetting(name, text)) return []
+    if (!text || !name.startsWith('UPLOAD_SERVER_') || NO_SETTING.test(`${name}=${text}`)) return []
     const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
     if (path !== undefined)
       return {
@@ -129,61 +132,53 @@ export function override(
   schema: z.ZodType,
   report: OnProblem,
 ): Json {
-  return overrides.reduce((result, { name, path, read }) => {
-    const assigned = assign(result, path, read, schema, hint =>
-      report(name, `does not match a setting${hint}`),
-    )
-    return isRecord(assigned) ? assigned : result // a path is not empty
-  }, config)
+  const result = structuredClone(config)
+  for (const one of overrides)
+    assign(result, one.path, schema, one.read, hint => report(one.name, `does not match a setting${hint}`))
+  return result
 }
 
-function isNotASetting(name: string, text: string): boolean {
-  if (name === 'UPLOAD_SERVER_PORT') return SERVICE_ADDRESS.test(text)
-  return (
-    ['UPLOAD_SERVER_CONFIG', 'UPLOAD_SERVER_TOKEN', 'UPLOAD_SERVER_AUDIENCE'].includes(name) ||
-    OF_KUBERNETES.test(name)
-  )
-}
-
+/** Sets a value at a path, whose names are found in the schema and in the file. */
 function assign(
-  node: unknown,
-  path: readonly string[],
-  read: Override['read'],
+  object: Json,
+  [segment = '', ...rest]: readonly string[],
   schema: z.ZodType,
+  read: Override['read'],
   unknown: (hint: string) => void,
-): unknown {
-  const [segment, ...rest] = path
-  if (segment === undefined) return read(schema)
-  const object = isRecord(node) ? node : {}
-  const name = memberName(segment, object, schema)
-  const member = name === undefined ? undefined : memberOf(schema, name)
-  if (name === undefined || !member) {
-    const inner = unwrap(schema)
-    unknown(inner instanceof z.ZodObject ? suggest(segment, Object.keys(inner.shape)) : '')
-    return node
-  }
-  // If the file has another value instead of an object, that error must not be hidden.
-  if (node !== undefined && !isRecord(node)) return node
-  const key = Object.hasOwn(object, name) ? name : (aliasOf(name, object) ?? name)
-  return { ...object, [key]: assign(object[key], rest, read, member, unknown) }
-}
-
-/** The alias under which a file configures a provider. */
-function aliasOf(type: string, object: Record<string, unknown>): string | undefined {
-  return Object.keys(object).find(name => canonicalType(name) === type)
-}
-
-/** Finds a name case-insensitively: in the schema, else among those in use, else `Default`, else the lower-case spelling. */
-function memberName(segment: string, object: Record<string, unknown>, schema: z.ZodType): string | undefined {
-  const same = (name: string) => name.toLowerCase() === segment.toLowerCase()
+): void {
   const inner = unwrap(schema)
-  if (inner instanceof z.ZodObject) {
-    const type = canonicalType(segment.toLowerCase())
-    return Object.keys(inner.shape).find(name => same(name) || name === type)
+  const name = findName(segment, rest[0], object, inner)
+  const member = name === undefined ? undefined : memberOf(inner, canonicalType(name))
+  if (name === undefined || !member)
+    unknown(inner instanceof z.ZodObject ? suggest(segment, Object.keys(inner.shape)) : '')
+  else if (rest.length === 0) object[name] = read(member)
+  else {
+    if (object[name] === undefined) object[name] = {}
+    const next = object[name]
+    // If the file has another value instead of an object, that error must not be hidden.
+    assign(isRecord(next) ? next : {}, rest, member, read, unknown)
   }
-  if (inner instanceof z.ZodRecord)
-    return [...Object.keys(object), 'Default'].find(same) ?? segment.toLowerCase()
-  return undefined
+}
+
+/**
+ * Finds a name case-insensitively: in the schema, else among those in use, else `Default`, else the lower-case spelling. A file
+ * may have a provider under its type and under aliases: the one that has the destination is meant.
+ */
+function findName(
+  segment: string,
+  next: string | undefined,
+  object: Json,
+  schema: z.ZodType,
+): string | undefined {
+  const isSame = (name: string, other = '') => name.toLowerCase() === other.toLowerCase()
+  if (schema instanceof z.ZodRecord)
+    return [...Object.keys(object), 'Default'].find(name => isSame(name, segment)) ?? segment.toLowerCase()
+  if (!(schema instanceof z.ZodObject)) return undefined
+  const type = canonicalType(segment.toLowerCase())
+  const known = Object.keys(schema.shape).find(name => isSame(name, segment) || name === type)
+  const used = Object.keys(object).filter(name => name === known || canonicalType(name) === known)
+  const has = (name: string) => Object.keys(membersOf(object[name])).some(one => isSame(one, next))
+  return used.find(has) ?? used.find(name => name === known) ?? used[0] ?? known
 }
 
 /** Parses a value as JSON, or a list separated by commas, unless the schema expects text. */

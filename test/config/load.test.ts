@@ -299,6 +299,22 @@ describe('aliases of providers', () => {
     const { destinations } = await load({ providers: { [type]: { blog: s3 } } }, { env })
     expect(destinations).toMatchObject([{ type: 's3', name: 'blog', options: { bucket: 'other' } }])
   })
+
+  it('in the file, a variable of s3 means the entry of the alias that has the destination, beside one of s3', async () => {
+    const env = {
+      UPLOAD_SERVER__PROVIDERS__S3__BLOG__BUCKET: 'other',
+      UPLOAD_SERVER__PROVIDERS__S3__NEW: JSON.stringify(s3),
+    }
+    const { destinations } = await load(
+      { default: 's3/a', providers: { 'aws-s3': { Blog: s3 }, s3: { a: s3 } } },
+      { env },
+    )
+    expect(destinations.map(one => [idOf(one), one.options['bucket']])).toEqual([
+      ['s3/Blog', 'other'],
+      ['s3/a', 'b'],
+      ['s3/new', 'b'],
+    ])
+  })
 })
 
 it('destinations are not said to be available when their provider is unknown', async () => {
