@@ -116,7 +116,7 @@ it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
 const OPENS: Readonly<Record<string, readonly string[]>> = {
   'node:net': ['http'],
   'node:tls': ['http', 'providers/ftp'],
-  'node:http': ['http'],
+  'node:http': ['http', 'http/proxy'],
   'node:https': ['http'],
   'node-fetch': ['http'],
   ssh2: ['providers/sftp'],
