@@ -6,18 +6,7 @@ const DELAY_MS = 500
 const WIDTH = 24
 
 /** A progress line on standard error, if that is a terminal. */
-export interface ProgressLine {
-  update(text: string): void
-  /** Hides the progress line while `write` prints other lines. */
-  around(write: () => void): void
-  /** Removes the line. */
-  stop(): void
-}
-
-export function startProgress(
-  text: string,
-  { isInteractive }: Pick<Terminal, 'isInteractive'>,
-): ProgressLine {
+export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'isInteractive'>) {
   let current = oneLine(text)
   let isOver = !isInteractive
   let line: { text: string; stop(): void; clear(): void; render(): void } | undefined
@@ -28,16 +17,18 @@ export function startProgress(
   }
   const timer = isInteractive ? setTimeout(() => void begin(), DELAY_MS) : undefined
   return {
-    update(next) {
+    update(next: string): void {
       current = oneLine(next)
       if (line) line.text = current
     },
-    around(write) {
+    /** Hides the progress line while `write` prints other lines. */
+    around(write: () => void): void {
       line?.clear()
       write()
       if (!isOver) line?.render()
     },
-    stop() {
+    /** Removes the line. */
+    stop(): void {
       isOver = true
       clearTimeout(timer)
       line?.stop()

@@ -9,8 +9,9 @@ import type { Terminal } from '../terminal.ts'
 /** A word that may come next, and its description. */
 type Candidate = readonly [word: string, meaning: string]
 
-/** Offered wherever a command may be named. */
+/** Offered wherever a command may be named, and with the flags of each. */
 const HELP: Candidate = ['help', 'display help for command']
+const HELP_FLAG: Candidate = ['--help', 'display help']
 
 /**
  * `upload-server complete -- WORDS`, which the completion scripts run. Prints a line for each word that may come next, with its
@@ -19,21 +20,18 @@ const HELP: Candidate = ['help', 'display help for command']
  * @param words the words after `upload-server`; the last one is being typed
  */
 export async function complete(words: readonly string[], terminal: Terminal): Promise<number> {
+  const typed = words.at(-1) ?? ''
   const { command, flag, config } = readWords(words.slice(0, -1))
   const { flags = {}, commands = [], arg = {} } = command
-  const typed = words.at(-1) ?? ''
-  const candidates: Candidate[] = []
-  if (!flag && typed.startsWith('-'))
-    candidates.push(...Object.entries(flags).map(([name, one]): Candidate => [spell(name, one), one.about]), [
-      '--help',
-      'display help',
-    ])
-  else {
-    if (!flag && commands.length > 0)
-      candidates.push(...commands.map(({ name, about }): Candidate => [name, about]), HELP)
-    const offered = await wordsFor(flag ? (flag.value ?? {}) : arg, config, terminal)
-    candidates.push(...[...new Set(offered)].map((word): Candidate => [word, '']))
-  }
+  const own = Object.entries(flags).map(([name, one]): Candidate => [spell(name, one), one.about])
+  const below = commands.map(({ name, about }): Candidate => [name, about])
+  const offer = async (value: Pick<Value, 'choices' | 'offers'>) =>
+    [...new Set(await wordsFor(value, config, terminal))].map((word): Candidate => [word, ''])
+  const candidates = flag
+    ? await offer(flag.value ?? {})
+    : typed.startsWith('-')
+      ? [...own, HELP_FLAG]
+      : [...below, ...(below.length > 0 ? [HELP] : []), ...(await offer(arg))]
   for (const [word, meaning] of candidates) {
     if (word.startsWith(':')) terminal.print(word)
     else if (word.startsWith(typed)) terminal.print(`${word}\t${meaning}`)

@@ -1,27 +1,17 @@
 import type { Entry } from '../../client/entries.ts'
 import { endFor, lineFor, type OutputFormat } from '../../client/reports/format.ts'
 import { interruption, type Result } from '../../client/result.ts'
-import type { UploadEvents } from '../../client/uploads.ts'
 import { bytes } from '../../log-lines.ts'
 import { showMoment } from '../../times.ts'
 import { bar, startProgress } from '../progress.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
-
-export interface Printer extends Required<UploadEvents> {
-  settle(index: number, result: Result): void
-  note(line: string): void
-  /** Removes the progress line. */
-  stop(): void
-  /** Prints what is left. @returns all results. Files without one count as interrupted */
-  finish(): readonly Result[]
-}
 
 /** Prints links in order, as soon as all before them are known, and a line about each file at once. */
 export function startPrinter(
   entries: readonly Entry[],
   { format, quiet }: { readonly format: OutputFormat; readonly quiet?: boolean },
   terminal: Terminal,
-): Printer {
+) {
   const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
   const progress = startProgress(`Uploading ${what}`, terminal)
   const results: (Result | undefined)[] = []
@@ -45,11 +35,12 @@ export function startPrinter(
   return {
     note,
     onStored,
-    onNotice(message) {
+    onNotice(message: string): void {
       if (!noted.has(message)) note(oneLine(message))
       noted.add(message)
     },
-    settle(index, result) {
+    /** Takes the result of a file. */
+    settle(index: number, result: Result): void {
       const { name, url, size, expiresAt, warning } = result
       results[index] = result
       done++
@@ -65,8 +56,10 @@ export function startPrinter(
       })
       onStored(done)
     },
+    /** Removes the progress line. */
     stop: progress.stop,
-    finish() {
+    /** Prints what is left. @returns all results. Files without one count as interrupted */
+    finish(): readonly Result[] {
       const all = entries.map(({ name }, index) => results[index] ?? interruption(name))
       printReady(all)
       const end = endFor(all, format)
