@@ -4,42 +4,57 @@ import * as z from '../packages/zod.ts'
 import type { OnProblem } from './problems.ts'
 import { suggest, suggestNear } from './suggest.ts'
 
-/**
- * Reports what zod found wrong, in one sentence per option, with the values that would be valid.
- *
- * @param error of a parse with `reportInput`, without which a value of a wrong type looks like a missing option
- */
-export function reportIssues(error: z.ZodError, schema: z.ZodType, report: OnProblem): void {
-  for (const issue of error.issues) {
-    const path = pathOf(issue.path)
+/** Parses a value, and reports what is wrong in one sentence per option, with the values that would be valid. */
+export function parseReporting<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  report: OnProblem,
+): z.output<S> | undefined {
+  // Without its input, a value of a wrong type would look like a missing option.
+  const { data, error } = schema.safeParse(value, {
+    reportInput: true,
+    error: issue => describeIssue(issue as z.$ZodIssue), // only its message is still missing
+  })
+  for (const issue of error?.issues ?? []) {
     if (issue.code !== 'unrecognized_keys') {
-      report(path, describeIssue(issue))
+      report(pathOf(issue.path), messageOf(issue))
       continue
     }
-    const known = membersAt(schema, issue.path)
-    for (const key of issue.keys) {
-      report(at(path, key), `is not an option${suggest(key, known)}`)
-    }
+    const around = issue.path.reduce<z.ZodType>(
+      (at, name) => memberOf(at, String(name)) ?? z.unknown(),
+      schema,
+    )
+    const inner = unwrap(around)
+    const known = inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+    for (const key of issue.keys)
+      report(at(pathOf(issue.path), key), `is not an option${suggest(key, known)}`)
   }
+  return data
 }
 
 /** The JSON type of a value, with its article. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
-  if (Array.isArray(value)) return 'a list'
-  return withArticle(typeof value)
+  return Array.isArray(value) ? 'a list' : withArticle(typeof value)
 }
 
 const TYPES: Record<string, string> = { record: 'object', array: 'list', int: 'whole number' }
+const typeOf = (expected: string) => withArticle(TYPES[expected] ?? expected)
+/** Units of lengths. */
+const PARTS: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
 
+/** The message of the schema, or ours. A schema has none for an option that is missing. */
+function messageOf(issue: z.$ZodIssue): string {
+  return issue.code === 'invalid_type' && issue.input === undefined ? describeIssue(issue) : issue.message
+}
+
+/** Describes an issue for which the schema has no message. */
 function describeIssue(issue: z.$ZodIssue): string {
   switch (issue.code) {
-    case 'invalid_type': {
-      const wanted = withArticle(TYPES[issue.expected] ?? issue.expected)
-      if (issue.input === undefined) return `is missing. It must be ${wanted}`
-      if (isOurs(issue.message)) return issue.message
-      return issue.expected === 'int' ? `must be ${wanted}` : `must be ${wanted}, not ${kindOf(issue.input)}`
-    }
+    case 'invalid_type':
+      if (issue.input === undefined) return `is missing. It must be ${typeOf(issue.expected)}`
+      if (issue.expected === 'int') return 'must be a whole number'
+      return `must be ${typeOf(issue.expected)}, not ${kindOf(issue.input)}`
     case 'invalid_value': {
       const values = issue.values.map(value => JSON.stringify(value)).join(', ')
       const near = typeof issue.input === 'string' ? suggestNear(issue.input, issue.values.map(String)) : ''
@@ -48,57 +63,37 @@ function describeIssue(issue: z.$ZodIssue): string {
     case 'invalid_key':
       return `is not a valid name: it ${issue.issues[0]?.message ?? 'must be a string'}`
     case 'invalid_union':
-      return isOurs(issue.message) ? issue.message : describeUnion(issue)
+      return describeUnion(issue.errors, issue.input)
     case 'too_small':
       if (issue.origin === 'number') return `must be ${issue.minimum} or more`
-      if (isOurs(issue.message)) return issue.message
       return issue.minimum === 1
         ? 'must not be empty'
         : `must have ${issue.minimum} ${PARTS[issue.origin]} or more`
     case 'too_big':
-      if (issue.origin === 'number') return `must be ${issue.maximum} or less`
-      return isOurs(issue.message)
-        ? issue.message
+      return issue.origin === 'number'
+        ? `must be ${issue.maximum} or less`
         : `must have ${issue.maximum} ${PARTS[issue.origin]} or less`
     default:
-      return isOurs(issue.message)
-        ? issue.message
-        : 'has an invalid format. See docs/reference/configuration.md'
+      return 'has an invalid format. See docs/reference/configuration.md'
   }
 }
 
-/** Units of lengths. */
-const PARTS: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
-
-/** Whether the message comes from one of our schemas. Messages of zod itself begin with one of these words. */
-function isOurs(message: string): boolean {
-  return !/^(?:Invalid|Too|Unrecognized|Expected|Required)\b/.test(message)
-}
-
 /** Describes the issue of the alternative that was probably meant: the one whose JSON type the value has. */
-function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_union' }>): string {
+function describeUnion(errors: readonly z.$ZodIssue[][], input: unknown): string {
   const isOther = ({ code, path }: z.$ZodIssue) =>
     path.length === 0 && (code === 'invalid_type' || (code === 'invalid_value' && typeof input !== 'string'))
   const [issue] = errors.find(issues => !issues.some(isOther)) ?? []
   if (issue) {
     const path = pathOf(issue.path)
-    return path === '' ? describeIssue(issue) : `${describeIssue(issue)} (at "${path}")`
+    return path === '' ? messageOf(issue) : `${messageOf(issue)} (at "${path}")`
   }
-  const own = errors.flat().find(({ code, message }) => code === 'invalid_type' && isOurs(message))
+  const own = errors.flat().find(one => one.code === 'invalid_type' && one.message !== describeIssue(one))
   if (own) return own.message
   const kinds = errors.flatMap(([first]) => {
-    if (first?.code === 'invalid_type') return [withArticle(TYPES[first.expected] ?? first.expected)]
+    if (first?.code === 'invalid_type') return [typeOf(first.expected)]
     return first?.code === 'invalid_value' ? [describeIssue(first).replace(/^must be /, '')] : []
   })
   return `must be ${[...new Set(kinds)].join(' or ')}`
 }
 
-function membersAt(schema: z.ZodType, path: PropertyKey[]): string[] {
-  const at = path.reduce<z.ZodType | undefined>((at, name) => at && memberOf(at, String(name)), schema)
-  const inner = at && unwrap(at)
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
-}
-
-function withArticle(noun: string): string {
-  return `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`
-}
+const withArticle = (noun: string) => `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`

@@ -9,7 +9,7 @@ import type * as z from '../packages/zod.ts'
 import { showDuration } from '../times.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { isSocketPath } from './endpoint.ts'
-import { reportIssues } from './issues.ts'
+import { parseReporting } from './issues.ts'
 import { databasePathOf, knownHosts, resolveLocalPath } from './paths.ts'
 import { ConfigError, type Problem, reportTo } from './problems.ts'
 import { type DestinationConfig, listNamed, optionsOf, readDestinations, secretsIn } from './providers.ts'
@@ -55,12 +55,11 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const isEmbedded = !namesProviders(read.value)
   const value = isEmbedded ? withEmbeddedDefault(read.value, dataDirectory) : read.value
 
-  const parsed = configSchema.safeParse(value, { reportInput: true })
-  if (!parsed.success) reportIssues(parsed.error, configSchema, report)
+  const parsed = parseReporting(configSchema, value, report)
   const resolvePath = (path: string) => resolveLocalPath(path, base)
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, plugins, report)
-  const settings = parsed.success ? mapPaths(configSchema, parsed.data, resolvePath) : undefined
+  const settings = parsed && mapPaths(configSchema, parsed, resolvePath)
   if (settings) checkKeyFiles(settings.auth.tokens, report)
   if (!settings || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
 
@@ -111,10 +110,9 @@ export async function glance(options: LoadOptions): Promise<Glance> {
   const { value, base, dataDirectory } = read
   const schema = configSchema.pick({ server: true, database: true })
   const part = { server: value['server'], database: readableDatabase(value) }
-  const parsed = schema.safeParse(part, { reportInput: true })
-  if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  if (!parsed.success || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
-  const settings = mapPaths(schema, parsed.data, path => resolveLocalPath(path, base))
+  const parsed = parseReporting(schema, part, report)
+  if (!parsed || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
+  const settings = mapPaths(schema, parsed, path => resolveLocalPath(path, base))
   const { providers } = namesProviders(value) ? value : withEmbeddedDefault(value, dataDirectory)
   return { settings, dataDirectory, ids: listNamed(providers).map(idOf) }
 }

@@ -1,13 +1,13 @@
 import { describeThrown } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
-import { isRecord } from '../members.ts'
+import { isRecord, type Json } from '../members.ts'
 import { collectMarked, mapPaths } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { DestinationName } from '../uploader/destinations.ts'
 import { destinationSchema } from './destination.ts'
-import { reportIssues } from './issues.ts'
+import { parseReporting } from './issues.ts'
 import { NO_PLUGINS, type Plugins } from './plugins.ts'
 import type { OnProblem } from './problems.ts'
 import { configSchema } from './schema.ts'
@@ -117,12 +117,9 @@ function readDestination(
   report: OnProblem,
 ): DestinationConfig | undefined {
   const schema = optionsOf(provider)
-  const parsed = parseOptions(provider, schema, raw)
-  if (!parsed.success) {
-    reportIssues(parsed.error, schema, report)
-    return undefined
-  }
-  const all: Record<string, unknown> = mapPaths(schema, parsed.data, resolvePath)
+  const parsed = parseReporting(schema, withRedirected(provider, schema, raw), report)
+  if (!parsed) return undefined
+  const all: Record<string, unknown> = mapPaths(schema, parsed, resolvePath)
   const common = Object.keys(destinationSchema.shape)
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
   const problem: unknown = provider.validate?.(options)
@@ -143,12 +140,14 @@ function readDestination(
 }
 
 /** Adds the options for a private bucket if links redirect, so that users need not set both. */
-function parseOptions(provider: Provider, schema: z.ZodObject, raw: unknown) {
-  const parse = (input: unknown) => schema.safeParse(input, { reportInput: true })
-  if (!isRecord(raw) || raw['link'] !== 'redirect' || !provider.redirected) return parse(raw)
-  const isFine = ({ data }: ReturnType<typeof parse>) => data && provider.validate?.(data) === undefined
-  const [filled, asGiven] = [parse({ ...provider.redirected, ...raw }), parse(raw)]
-  return isFine(filled) || !isFine(asGiven) ? filled : asGiven
+function withRedirected(provider: Provider, schema: z.ZodObject, raw: unknown): unknown {
+  if (!isRecord(raw) || raw['link'] !== 'redirect' || !provider.redirected) return raw
+  const filled = { ...provider.redirected, ...raw }
+  const isFine = (options: Json) => {
+    const { data } = schema.safeParse(options)
+    return data && provider.validate?.(data) === undefined
+  }
+  return isFine(filled) || !isFine(raw) ? filled : raw
 }
 
 /** All secrets of a configuration, which must never be shown. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { reportIssues } from '../../src/config/issues.ts'
+import { parseReporting } from '../../src/config/issues.ts'
 import { suggest } from '../../src/config/suggest.ts'
 
 const schema = z.strictObject({
@@ -22,13 +22,11 @@ const schema = z.strictObject({
 
 function problemsOf(value: unknown): string[] {
   const problems: string[] = []
-  const parsed = schema.safeParse(value, { reportInput: true })
-  if (parsed.error)
-    reportIssues(parsed.error, schema, (path, message) => problems.push(`${path}: ${message}`))
+  parseReporting(schema, value, (path, message) => problems.push(`${path}: ${message}`))
   return problems
 }
 
-describe('reportIssues', () => {
+describe('parseReporting', () => {
   it.each<[unknown, string]>([
     [{ port: 'x' }, 'port: must be a number, not a string'],
     [{ port: null }, 'port: must be a number, not null'],

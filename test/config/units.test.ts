@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reportIssues } from '../../src/config/issues.ts'
+import { parseReporting } from '../../src/config/issues.ts'
 import { showSize, size, time } from '../../src/options.ts'
 import * as z from '../../src/packages/zod.ts'
 import { showDuration } from '../../src/times.ts'
@@ -7,8 +7,7 @@ import { showDuration } from '../../src/times.ts'
 /** What is reported of a value. */
 function problemOf(schema: z.ZodType, value: unknown): string | undefined {
   const problems: string[] = []
-  const { error } = schema.safeParse(value, { reportInput: true })
-  if (error) reportIssues(error, schema, (_, message) => problems.push(message))
+  parseReporting(schema, value, (_, message) => problems.push(message))
   expect(problems.length).toBeLessThan(2)
   return problems[0]
 }
