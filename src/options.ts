@@ -94,23 +94,17 @@ const LONGEST_MS = 2 ** 31 - 1
  *
  * @param least 0 only where it means "at once": a limit of 0 would end everything
  */
-export function time(least = 1, most = LONGEST_MS) {
-  return withUnit({ is: 'time', read: readDuration, show: showDuration, units: ['s', 'ms'] }, least, most)
-}
-
-const SIZE = /^(\d+(?:\.\d+)?)\s*(?:B|([KMG])i?B?)$/i
-const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
+export const time = (least = 1, most = LONGEST_MS) => withUnit('time', least, most)
 
 /** A size with a unit, such as `"100MB"`, in bytes once it is parsed; KB is 1024 bytes. */
-export function size(least = 1, most = Number.MAX_SAFE_INTEGER) {
-  return withUnit({ is: 'size', read: readSize, show: showSize, units: ['MB', 'B'] }, least, most)
-}
+export const size = (least = 1, most = Number.MAX_SAFE_INTEGER) => withUnit('size', least, most)
+
+const SIZE_UNITS = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 }
 
 function readSize(text: string): number | undefined {
-  const [, digits, prefix = ''] = SIZE.exec(text.trim()) ?? []
-  return digits === undefined
-    ? undefined
-    : Math.round(Number(digits) * (SIZE_UNITS[`${prefix.toUpperCase()}B`] ?? 1))
+  const [, digits, prefix = ''] = /^(\d+(?:\.\d+)?)\s*(?:B|([KMG])i?B?)$/i.exec(text.trim()) ?? []
+  const [, bytes] = Object.entries(SIZE_UNITS).find(([unit]) => unit === `${prefix.toUpperCase()}B`) ?? []
+  return digits === undefined || bytes === undefined ? undefined : Math.round(Number(digits) * bytes)
 }
 
 /** Bytes in the largest unit that fits: `100MB`. */
@@ -119,33 +113,28 @@ export function showSize(bytes: number): string {
   return `${bytes / size}${unit}`
 }
 
-const EXAMPLES = { time: '"90s", "12h" or "30d"', size: '"100MB", "512KB" or "2GB"' }
-
-interface Unit {
-  readonly is: 'time' | 'size'
-  readonly read: (text: string) => number | undefined
-  readonly show: (value: number) => string
-  /** What may be meant by a bare number. */
-  readonly units: readonly [likely: string, exact: string]
+/** `bare`: the units that a bare number may be meant in. */
+const QUANTITIES = {
+  time: { read: readDuration, show: showDuration, bare: ['s', 'ms'], examples: '"90s", "12h" or "30d"' },
+  size: { read: readSize, show: showSize, bare: ['MB', 'B'], examples: '"100MB", "512KB" or "2GB"' },
 }
 
-function withUnit({ is, read, show, units }: Unit, least: number, most: number) {
+function withUnit(is: 'time' | 'size', least: number, most: number) {
+  const { read, show, bare, examples } = QUANTITIES[is]
   const isOpen = most === LONGEST_MS || most === Number.MAX_SAFE_INTEGER
   const from = least > 1 ? ` of at least ${show(least)}` : least > 0 ? ' above 0' : ''
   const range = isOpen ? from : ` from ${show(least)} to ${show(most)}`
   const error = ({ input }: { readonly input?: unknown }) =>
     /^\d+$/.test(String(input))
-      ? `needs a unit: write ${units.map(unit => `"${input}${unit}"`).join(' or ')}`
-      : `must be a ${is}${range}, such as ${EXAMPLES[is]}`
+      ? `needs a unit: write ${bare.map(unit => `"${input}${unit}"`).join(' or ')}`
+      : `must be a ${is}${range}, such as ${examples}`
+  const isInRange = (text: string) => {
+    const value = read(text) ?? Number.NaN
+    return value >= least && value <= most
+  }
   return z
     .string({ error })
-    .refine(
-      text => {
-        const value = read(text) ?? Number.NaN
-        return value >= least && value <= most
-      },
-      { error },
-    )
+    .refine(isInRange, { error })
     .register(marks, { is })
     .transform(text => read(text) ?? 0)
 }

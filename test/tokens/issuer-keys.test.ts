@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createOutgoing, DIRECT } from '../../src/http/proxy/outgoing.ts'
-import { fetchKeys } from '../../src/tokens/fetch-keys.ts'
+import { fetchKeys } from '../../src/tokens/issuer-keys.ts'
 import { isSafeUrl } from '../../src/tokens/presets.ts'
 import { makeKey, startKeyServer } from '../servers/key-server.ts'
 
