@@ -3,17 +3,11 @@ import type { Mask } from '../../mask.ts'
 import { Problem } from '../../problem.ts'
 import { checkKey, quoteKey } from './check-key.ts'
 import { explain } from './explain.ts'
-import type { OpenTarget, Stored, Target, UploadObject } from './target.ts'
+import type { OpenTarget, Stored } from './target.ts'
 
 /** Time limit for `close`, which may wait for uploads in progress. */
 const CLOSE_LIMIT_MS = 30_000
 const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 1000} s`)
-
-/** The operations on one object, and how messages name them. */
-const OPERATIONS = { put: 'store', exists: 'look for', remove: 'remove', sign: 'sign a link to' } as const
-
-/** An object or its key, then other parameters, and a signal as the last one. */
-type Operation = (...given: readonly unknown[]) => Promise<unknown>
 
 /**
  * Makes a target that gets only valid object keys, because `remove('')` could delete a whole bucket or folder, and whose
@@ -31,7 +25,7 @@ export function toCheckedTarget(
   // Plugins may be written in JavaScript.
   if (typeof target?.put !== 'function')
     throw new Error('its "open" must return an object with the function "put"')
-  const { location = `${id}/`, traits, check, close } = target
+  const { location = `${id}/`, traits, exists, remove, sign, check, close } = target
 
   /** Explains failures, except after an abort: the caller that aborted knows the reason. */
   async function attempt<T>(doing: string | undefined, signal: AbortSignal, work: () => Promise<T>) {
@@ -43,25 +37,27 @@ export function toCheckedTarget(
     }
   }
 
-  const operations = Object.entries(OPERATIONS).map(([name, verb]) => {
-    const work = target[name as keyof typeof OPERATIONS] as Operation | undefined
-    const checked: Operation = (...given) => {
-      const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
-      const key = typeof object === 'string' ? object : object.key
-      return attempt(`${verb} ${quoteKey(key)}`, signal, async () => {
-        checkKey(key, traits)
-        const result = await work?.call(target, ...given)
-        return name === 'put' ? checkStored(result as Stored) : result
-      })
-    }
-    return [name, work && checked] as const
-  })
+  const withKey = <T>(verb: string, key: string, signal: AbortSignal, work: () => Promise<T>) =>
+    attempt(`${verb} ${quoteKey(key)}`, signal, () => {
+      checkKey(key, traits)
+      return work()
+    })
+
   return {
     ...target,
     location,
     ...(traits && { traits }), // spreading does not copy what a class has
-    ...(Object.fromEntries(operations) as Pick<Target, keyof typeof OPERATIONS>),
-    ...(check && { check: signal => attempt(undefined, signal, async () => check.call(target, signal)) }),
+    put: (object, signal) =>
+      withKey('store', object.key, signal, async () => checkStored(await target.put(object, signal))),
+    exists:
+      exists && ((key, signal) => withKey('look for', key, signal, () => exists.call(target, key, signal))),
+    remove:
+      remove && ((key, signal) => withKey('remove', key, signal, () => remove.call(target, key, signal))),
+    sign:
+      sign &&
+      ((key, method, mostS, signal) =>
+        withKey('sign a link to', key, signal, () => sign.call(target, key, method, mostS, signal))),
+    check: check && (signal => attempt(undefined, signal, () => check.call(target, signal))),
     close: async () => within(close?.call(target), CLOSE_LIMIT_MS, notClosed).finally(disconnect),
   }
 }
