@@ -61,7 +61,8 @@ export async function readConfig(
   const place = path ?? userConfigFile(options)
   const codeBase = dirname(place)
   const base = path === undefined ? options.cwd : codeBase
-  const imported = isPicGoConfig(value) ? await fromPicGo(value, report) : undefined
+  const picgo = isPicGoConfig(value) ? await import('./picgo/index.ts') : undefined
+  const imported = picgo && checkInUse(await picgo.importPicGo(value), report)
 
   const dotenv = join(codeBase, '.env')
   const variables = await withDotenv(options.env, path && dotenv)
@@ -85,7 +86,7 @@ export async function readConfig(
     ofDestinations.length === 0
       ? settings
       : override(settings, ofDestinations, await wholeSchema(types, plugins), report)
-  const left = imported && (await withoutUnusable({ ...imported, config: whole }, report))
+  const left = imported && (await picgo.leaveOutUnusable({ ...imported, config: whole }, report))
 
   return {
     value: left?.config ?? whole,
@@ -126,23 +127,16 @@ function findAndParse(
 }
 
 /**
- * Converts a PicGo or PicList file. It is an error if the uploader in use has no counterpart here, because files must not
- * be stored anywhere else.
+ * It is an error if the uploader in use of a PicGo or PicList file has no counterpart here, because files must not be stored
+ * anywhere else.
  */
-async function fromPicGo(old: Json, report: OnProblem): Promise<Import> {
-  const { importPicGo } = await import('./picgo/index.ts')
-  const imported = await importPicGo(old)
+function checkInUse(imported: Import, report: OnProblem): Import {
   const { config, notes } = imported
   const usable = listNamed(config['providers']).map(idOf)
   const current = config['default']
   if (typeof current !== 'string' || usable.includes(current)) return imported
   for (const note of notes) report('', note)
   return { ...imported, config: { ...config, default: usable[0] } }
-}
-
-async function withoutUnusable(imported: Import, report: OnProblem) {
-  const { leaveOutUnusable } = await import('./picgo/unusable.ts')
-  return leaveOutUnusable(imported, report)
 }
 
 function findLine(path: string, moved: Import['moved'], lines: Parsed['lines']): string | undefined {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { parseReporting } from '../../src/config/issues.ts'
-import { suggest } from '../../src/config/suggest.ts'
 
 const schema = z.strictObject({
   port: z.number().int().min(1).max(10).default(5),
@@ -74,16 +73,5 @@ describe('parseReporting', () => {
     const value = { port: secret, level: secret, on: secret, code: secret, shape: secret, plain: secret }
     expect(problemsOf(value)).toHaveLength(6)
     expect(problemsOf(value).join()).not.toContain(secret)
-  })
-})
-
-describe('suggest', () => {
-  it.each<[string, string[], string]>([
-    ['prot', ['host', 'port'], '. Did you mean "port"?'],
-    ['pot', ['host', 'port'], '. Did you mean "port"?'],
-    ['port', [], ''],
-    ['zzzzz', ['host', 'port'], '. Available: host, port'],
-  ])('answers %j among %j', (given, known, answer) => {
-    expect(suggest(given, known)).toBe(answer)
   })
 })
