@@ -75,29 +75,7 @@ const say = (word: string, bytes: Buffer | string) =>
   `[ "$1 $2 $3 $4" = '-NoProfile -NonInteractive -STA -Command' ] || exit 64
   printf '%s ' ${word}; echo ${base64(bytes)} | tr -d '\\n'`
 const powershell = (script: string) => ({ 'powershell.exe': script })
-const inWsl = (text: string) => ({
-  ...powershell(say('text', text)),
-  wslpath: `[ "$1" = -u ] && [ "$2" = 'C:\\Users\\me\\a.png' ] && echo /mnt/c/Users/me/a.png`,
-})
-
-const URIS = 'copy\nfile:///first.png\nfile:///second.png'
-const X11: [string, Record<string, string | Buffer>, ClipboardContent][] = [
-  ['png before jpeg', { 'image/jpeg': 'no', 'image/png': PNG, UTF8_STRING: 'x' }, image(PNG)],
-  ['gif before other types', { 'image/x-other': 'no', 'image/gif': GIF }, image(GIF, 'clipboard.gif')],
-  ['any image type', { 'text/html': '<img>', 'image/x-other': GIF }, image(GIF, 'clipboard.gif')],
-  ['a picture before its file', { 'text/uri-list': 'file:///a.png', 'image/png': PNG }, image(PNG)],
-  [
-    'the first of several files',
-    { 'x-special/gnome-copied-files': URIS, UTF8_STRING: 'x' },
-    path('/first.png'),
-  ],
-  [
-    'a file before text',
-    { UTF8_STRING: '/t', 'text/uri-list': '# list\r\nfile:///a.png\r\n' },
-    path('/a.png'),
-  ],
-  ['text behind a list of no files', { UTF8_STRING: '/text', 'text/uri-list': 'mailto:me' }, path('/text')],
-]
+const WSLPATH = `[ "$1" = -u ] && [ "$2" = 'C:\\Users\\me\\a.png' ] && echo /mnt/c/Users/me/a.png`
 
 type Row = [
   what: string,
@@ -108,37 +86,51 @@ type Row = [
   env?: NodeJS.ProcessEnv,
   maxBytes?: number,
 ]
+type Expected = Row[3]
+
+const onX11 = (what: string, types: Record<string, string | Buffer>, expected: Expected): Row => {
+  return [what, 'linux', { xclip: offering(types) }, expected, { DISPLAY: ':0' }]
+}
+const onMac = (what: string, answers: object, expected: Expected, more = {}, maxBytes = MIB): Row => {
+  return [what, 'darwin', { osascript: osascript({ ...answers }), ...more }, expected, {}, maxBytes]
+}
+const onWindows = (what: string, script: string, expected: Expected, maxBytes = MIB): Row => {
+  return [what, 'win32', powershell(script), expected, {}, maxBytes]
+}
+const inWsl = (what: string, text: string | Buffer, expected: Expected, xclip?: object): Row => {
+  const script = say(typeof text === 'string' ? 'text' : 'image', text)
+  const programs = {
+    ...powershell(script),
+    wslpath: WSLPATH,
+    ...(xclip && { xclip: offering({ ...xclip }) }),
+  }
+  return [what, 'linux', programs, expected, { ...WSL, ...(xclip && { DISPLAY: ':0' }) }]
+}
+
+const PICTURE_FILE = { 'text/uri-list': 'file:///a.png', 'image/png': PNG }
+const FILES = { 'x-special/gnome-copied-files': 'copy\nfile:///1.png\nfile:///2.png', UTF8_STRING: 'x' }
+const FILE = { UTF8_STRING: '/t', 'text/uri-list': '# list\r\nfile:///a.png\r\n' }
+const pngpaste = (script: string) => ({ pngpaste: script })
+const PRINT_PNG = `[ "$1" = - ] && echo ${base64(PNG)} | base64 -d`
+const PBPASTE = { pbpaste: `[ "$LC_CTYPE" = UTF-8 ] && printf /Users/me/å.png` }
+const NO_SESSION = /status 1 \(0:14: .*: run upload-server in the session of the user/
+const REFUSED = 'echo "Requested operation did not succeed." >&2; exit 1'
+
 const ROWS: Row[] = [
-  ...X11.map(
-    ([what, types, expected]): Row => [
-      what,
-      'linux',
-      { xclip: offering(types) },
-      expected,
-      { DISPLAY: ':0' },
-    ],
+  onX11('png before jpeg', { 'image/jpeg': 'no', 'image/png': PNG, UTF8_STRING: 'x' }, image(PNG)),
+  onX11('gif before other types', { 'image/x-other': 'no', 'image/gif': GIF }, image(GIF, 'clipboard.gif')),
+  onX11('any image type', { 'text/html': '<img>', 'image/x-other': GIF }, image(GIF, 'clipboard.gif')),
+  onX11('a picture before its file', PICTURE_FILE, image(PNG)),
+  onX11('the first of several files', FILES, path('/1.png')),
+  onX11('a file before text', FILE, path('/a.png')),
+  onX11(
+    'text behind a list of no files',
+    { UTF8_STRING: '/text', 'text/uri-list': 'mailto:me' },
+    path('/text'),
   ),
-  [
-    'a picture that is none',
-    'linux',
-    { xclip: offering({ 'image/png': 'hello' }) },
-    /offers an image, but its data is not an image/,
-    { DISPLAY: ':0' },
-  ],
-  [
-    'something else altogether',
-    'linux',
-    { xclip: offering({ 'audio/x-wav': 'RIFF' }) },
-    /contains neither an image nor a file nor text/,
-    { DISPLAY: ':0' },
-  ],
-  [
-    'no text that may be a password',
-    'linux',
-    { xclip: offering({ UTF8_STRING: 'correct horse battery staple' }) },
-    /^(?!.*horse).*neither an absolute path nor a URL/,
-    { DISPLAY: ':0' },
-  ],
+  onX11('a picture that is none', { 'image/png': 'hello' }, /offers an image, but its data is not an image/),
+  onX11('something else', { 'audio/x-wav': 'RIFF' }, /contains neither an image nor a file nor text/),
+  onX11('no password', { UTF8_STRING: 'correct horse' }, /^(?!.*horse).*neither an absolute path nor a URL/),
   [
     'X11 when wl-paste hangs',
     'linux',
@@ -147,109 +139,51 @@ const ROWS: Row[] = [
     WAYLAND_AND_X11,
   ],
   ['every missing tool', 'linux', {}, /package "wl-clipboard"[\s\S]*package "xclip"/, WAYLAND_AND_X11],
-  [
-    'pngpaste',
-    'darwin',
-    { osascript: osascript(MAC_PNG), pngpaste: `[ "$1" = - ] && echo ${base64(PNG)} | base64 -d` },
-    image(PNG),
-  ],
-  ['osascript without pngpaste', 'darwin', { osascript: osascript(MAC_PNG) }, image(PNG)],
-  [
+  onMac('pngpaste', MAC_PNG, image(PNG), pngpaste(PRINT_PNG)),
+  onMac('osascript without pngpaste', MAC_PNG, image(PNG)),
+  onMac(
     'osascript when pngpaste finds none',
-    'darwin',
-    { osascript: osascript(MAC_PNG), pngpaste: 'echo "No image data found" >&2; exit 1' },
+    MAC_PNG,
     image(PNG),
-  ],
-  [
-    'a GIF that has no PNG beside it',
-    'darwin',
-    { osascript: osascript(MAC_GIF) },
-    image(GIF, 'clipboard.gif'),
-  ],
-  [
-    'a file instead of its icon from Finder',
-    'darwin',
-    { osascript: osascript(MAC_FILE) },
-    path('/Users/me/å b.png'),
-  ],
-  [
-    'text in UTF-8 without a locale',
-    'darwin',
-    { osascript: osascript(MAC_TEXT), pbpaste: `[ "$LC_CTYPE" = UTF-8 ] && printf /Users/me/å.png` },
-    path('/Users/me/å.png'),
-  ],
-  ['an empty clipboard', 'darwin', { osascript: osascript({ 'clipboard info': '' }), pbpaste: '' }, EMPTY],
-  [
-    'too much from pngpaste',
-    'darwin',
-    { osascript: osascript(MAC_PNG), pngpaste: 'exec cat /dev/zero' },
-    TOO_LARGE,
-  ],
-  ['too much from osascript', 'darwin', { osascript: osascript(MAC_PNG) }, TOO_LARGE, {}, PNG.length - 40],
-  [
-    'one byte too much, although its hex fits',
-    'darwin',
-    { osascript: osascript(MAC_PNG) },
-    TOO_LARGE,
-    {},
-    PNG.length - 1,
-  ],
-  [
-    'no session of a user',
-    'darwin',
-    { osascript: osascript({}) },
-    /status 1 \(0:14: .*: run upload-server in the session of the user/,
-  ],
-  ['PowerShell', 'win32', powershell(say('image', PNG)), image(PNG)],
-  ['an empty clipboard', 'win32', powershell(''), EMPTY],
-  ['an empty clipboard', 'win32', powershell('echo'), EMPTY],
-  ['a picture over the limit', 'win32', powershell(say('image', PNG)), TOO_LARGE, {}, PNG.length - 1],
-  ['a picture without end', 'win32', powershell(`printf 'image '; exec cat /dev/zero`), TOO_LARGE, {}, MIB],
-  ['text without end', 'win32', powershell(`printf 'text '; exec yes AAAA`), TOO_LARGE],
-  [
+    pngpaste('echo "No image data" >&2; exit 1'),
+  ),
+  onMac('a GIF that has no PNG beside it', MAC_GIF, image(GIF, 'clipboard.gif')),
+  onMac('a file instead of its icon from Finder', MAC_FILE, path('/Users/me/å b.png')),
+  onMac('text in UTF-8 without a locale', MAC_TEXT, path('/Users/me/å.png'), PBPASTE),
+  onMac('an empty clipboard', { 'clipboard info': '' }, EMPTY, { pbpaste: '' }),
+  onMac('too much from pngpaste', MAC_PNG, TOO_LARGE, pngpaste('exec cat /dev/zero')),
+  onMac('too much from osascript', MAC_PNG, TOO_LARGE, {}, PNG.length - 40),
+  onMac('one byte too much, although its hex fits', MAC_PNG, TOO_LARGE, {}, PNG.length - 1),
+  onMac('no session of a user', {}, NO_SESSION),
+  onWindows('a picture', say('image', PNG), image(PNG)),
+  onWindows('an empty clipboard', '', EMPTY),
+  onWindows('an empty line', 'echo', EMPTY),
+  onWindows('a picture over the limit', say('image', PNG), TOO_LARGE, PNG.length - 1),
+  onWindows('a picture without end', `printf 'image '; exec cat /dev/zero`, TOO_LARGE),
+  onWindows('text without end', `printf 'text '; exec yes AAAA`, TOO_LARGE),
+  onWindows(
     'its words when it fails',
-    'win32',
-    powershell('echo "Requested operation did not succeed." >&2; exit 1'),
-    /"powershell.exe" ended with status 1 \(Requested operation did not succeed/,
-  ],
-  ...(
-    [
-      ['C:\\Users\\me\\å b.png', path('C:\\Users\\me\\å b.png')],
-      ['"C:\\Users\\me\\a.png"', path('C:\\Users\\me\\a.png')],
-      ['c:/a.png', path('c:/a.png')],
-      ['\\\\host\\share\\a.png', path('\\\\host\\share\\a.png')],
-      ['file:///C:/a%20b.png', path('C:\\a b.png')],
-      ['https://example.org/a.png', url('https://example.org/a.png')],
-      ['/home/me/a.png', NO_REFERENCE],
-      ['C:a.png', NO_REFERENCE],
-    ] as const
-  ).map(([text, expected]): Row => [text, 'win32', powershell(say('text', text)), expected]),
-  ['PowerShell in WSL', 'linux', powershell(say('image', PNG)), image(PNG), WSL],
-  ...(
-    [
-      ['C:\\Users\\me\\a.png', path('/mnt/c/Users/me/a.png')],
-      ['"C:\\Users\\me\\a.png"', path('/mnt/c/Users/me/a.png')],
-      ['file:///C:/Users/me/a.png', path('/mnt/c/Users/me/a.png')],
-      ['/home/me/a.png', path('/home/me/a.png')],
-      ['file:///home/me/a.png', path('/home/me/a.png')],
-      ['https://example.org/a.png', url('https://example.org/a.png')],
-      ['Z:\\a.png', /"wslpath" ended with status 1/],
-    ] as const
-  ).map(([text, expected]): Row => [`${text} in WSL`, 'linux', inWsl(text), expected, WSL]),
-  [
-    'the Linux display before PowerShell',
-    'linux',
-    { xclip: offering({ 'image/gif': GIF }), ...powershell(say('image', PNG)) },
-    image(GIF, 'clipboard.gif'),
-    { ...WSL, DISPLAY: ':0' },
-  ],
-  [
-    'PowerShell when the Linux display has nothing',
-    'linux',
-    { xclip: offering({ UTF8_STRING: 'words' }), ...powershell(say('image', PNG)) },
-    image(PNG),
-    { ...WSL, DISPLAY: ':0' },
-  ],
+    REFUSED,
+    /"powershell.exe" ended with status 1 \(Requested operation did/,
+  ),
+  onWindows('a path', say('text', 'C:\\Users\\me\\å b.png'), path('C:\\Users\\me\\å b.png')),
+  onWindows('a path in quotes', say('text', '"C:\\Users\\me\\a.png"'), path('C:\\Users\\me\\a.png')),
+  onWindows('a path with slashes', say('text', 'c:/a.png'), path('c:/a.png')),
+  onWindows('a share', say('text', '\\\\host\\share\\a.png'), path('\\\\host\\share\\a.png')),
+  onWindows('a file: URL', say('text', 'file:///C:/a%20b.png'), path('C:\\a b.png')),
+  onWindows('a URL', say('text', 'https://example.org/a.png'), url('https://example.org/a.png')),
+  onWindows('no path of Linux', say('text', '/home/me/a.png'), NO_REFERENCE),
+  onWindows('no relative path', say('text', 'C:a.png'), NO_REFERENCE),
+  inWsl('a picture in WSL', PNG, image(PNG)),
+  inWsl('a path in WSL', 'C:\\Users\\me\\a.png', path('/mnt/c/Users/me/a.png')),
+  inWsl('a path in quotes in WSL', '"C:\\Users\\me\\a.png"', path('/mnt/c/Users/me/a.png')),
+  inWsl('a file: URL in WSL', 'file:///C:/Users/me/a.png', path('/mnt/c/Users/me/a.png')),
+  inWsl('a path of Linux in WSL', '/home/me/a.png', path('/home/me/a.png')),
+  inWsl('a file: URL of Linux in WSL', 'file:///home/me/a.png', path('/home/me/a.png')),
+  inWsl('a URL in WSL', 'https://example.org/a.png', url('https://example.org/a.png')),
+  inWsl('no unknown path in WSL', 'Z:\\a.png', /"wslpath" ended with status 1/),
+  inWsl('the Linux display first', PNG, image(GIF, 'clipboard.gif'), { 'image/gif': GIF }),
+  inWsl('PowerShell when the Linux display has nothing', PNG, image(PNG), { UTF8_STRING: 'words' }),
 ]
 
 it.each(ROWS)(
