@@ -226,21 +226,17 @@ describe.each([
     await eventually(() => clipboard(page)).toMatch(/\/a-.*\n(?:.*\n){6}.*\/7-/)
   })
 
-  onPage(
-    'for 30 files the tally and the buttons for all files stay visible',
-    { browser },
-    async ({ page }) => {
-      await store(page, ...Array.from({ length: 30 }, (_, n) => `Screenshot from 2026-11-23 ${n}.png`))
-      expect(await page.locator('#tally').innerText()).toBe('30 of 30 uploaded')
-      await rows(page, 'stored').last().scrollIntoViewIfNeeded()
-      expect(Number(await page.evaluate('scrollY'))).toBeGreaterThan(1000)
-      for (const name of ['#tally', '#formats', '#copy-all', '#clear']) {
-        const { y = -1, height = 0 } = (await page.locator(name).boundingBox()) ?? {}
-        expect(y, name).toBeGreaterThanOrEqual(0)
-        expect(y + height, name).toBeLessThan(250)
-      }
-    },
-  )
+  onPage('for 30 files the tools stay visible', { browser }, async ({ page }) => {
+    await store(page, ...Array.from({ length: 30 }, (_, n) => `Screenshot from 2026-11-23 ${n}.png`))
+    expect(await page.locator('#tally').innerText()).toBe('30 of 30 uploaded')
+    await rows(page, 'stored').last().scrollIntoViewIfNeeded()
+    expect(Number(await page.evaluate('scrollY'))).toBeGreaterThan(1000)
+    for (const name of ['#tally', '#formats', '#copy-all', '#clear']) {
+      const { y = -1, height = 0 } = (await page.locator(name).boundingBox()) ?? {}
+      expect(y, name).toBeGreaterThanOrEqual(0)
+      expect(y + height, name).toBeLessThan(250)
+    }
+  })
 })
 
 onPage('on a phone every control is large enough for a finger', { browser: PHONE }, async ({ page }) => {
@@ -253,19 +249,17 @@ onPage('on a phone every control is large enough for a finger', { browser: PHONE
   expect(await page.getByText('Drop files anywhere').isVisible()).toBe(false)
 })
 
-onPage(
-  'with forced colours, the chosen format still differs',
-  { browser: { forcedColors: 'active' } },
-  async ({ page }) => {
-    await store(page, 'a.png')
-    const colours = (await page.evaluate(
-      `[...document.querySelectorAll('#formats span')].map(e => getComputedStyle(e).backgroundColor)`,
-    )) as string[]
-    expect(colours).toHaveLength(4)
-    expect(new Set(colours).size).toBe(2)
-    expect(await listViolations(page)).toEqual([])
-  },
-)
+const FORCED_COLOURS = { browser: { forcedColors: 'active' } } as const
+
+onPage('with forced colours a choice is visible', FORCED_COLOURS, async ({ page }) => {
+  await store(page, 'a.png')
+  const colours = (await page.evaluate(
+    `[...document.querySelectorAll('#formats span')].map(e => getComputedStyle(e).backgroundColor)`,
+  )) as string[]
+  expect(colours).toHaveLength(4)
+  expect(new Set(colours).size).toBe(2)
+  expect(await listViolations(page)).toEqual([])
+})
 
 const images = (...allowFromRequest: string[]) => ({ images: { allowFromRequest } })
 const PROVIDERS = {
@@ -279,54 +273,52 @@ const PROVIDERS = {
   },
 }
 
-onPage(
-  'offers what the destination allows, and shows what was stored',
-  { config: { default: 'local/month', providers: PROVIDERS } },
-  async ({ page, urls }) => {
-    const times = page.getByLabel('Delete after')
-    expect(await times.locator('option').allInnerTexts()).toEqual([
-      '30 days (default)',
-      ...['1 hour', '1 day', '7 days', '45 days'],
-    ])
-    await times.selectOption('7 days')
-    await page.getByText('Convert and resize images').click()
-    await page.getByLabel('Format').selectOption('WEBP')
-    await page.getByLabel('Quality').fill('300')
-    await page.getByLabel('Maximum width').fill('2')
-    await page.getByLabel('Remove metadata').check()
-    expect(await listViolations(page)).toEqual([])
-    await page.setInputFiles('#files', pictureFile('a.png', makePicture(20_000)))
-    await eventually(() => rows(page, 'stored').count()).toBe(1)
-    expect(urls.find(address => address.includes('/upload?'))).toMatch(
-      /\?destination=local%2Fmonth&format=webp&width=2&stripMetadata=1&expires=7d$/,
-    )
-    const stored = await download(await linkIn(page))
-    expect(stored.subarray(8, 12).toString()).toBe('WEBP')
-    const day = new Intl.DateTimeFormat('en', { dateStyle: 'medium' }).format(
-      new Date(Date.now() + 7 * 86_400_000),
-    )
-    const text = await rows(page, 'stored').innerText()
-    expect(text).toContain(`20 KB → ${stored.length} B`)
-    expect(text).toContain(`Expires ${day}`)
+const MONTH = { config: { default: 'local/month', providers: PROVIDERS } }
 
-    await page.getByLabel('Destination').selectOption('local / some')
-    expect(await page.getByLabel('Maximum width').isVisible()).toBe(false)
-    await page.getByLabel('Destination').selectOption('local / none')
-    expect(await page.getByText('Convert and resize images').isVisible()).toBe(false)
-    expect(await times.isVisible()).toBe(false)
-    await store(page, 'b.png')
-    expect(await rows(page, 'stored').first().innerText()).not.toMatch(/Expires/)
+onPage('offers what a destination allows', MONTH, async ({ page, urls }) => {
+  const times = page.getByLabel('Delete after')
+  expect(await times.locator('option').allInnerTexts()).toEqual([
+    '30 days (default)',
+    ...['1 hour', '1 day', '7 days', '45 days'],
+  ])
+  await times.selectOption('7 days')
+  await page.getByText('Convert and resize images').click()
+  await page.getByLabel('Format').selectOption('WEBP')
+  await page.getByLabel('Quality').fill('300')
+  await page.getByLabel('Maximum width').fill('2')
+  await page.getByLabel('Remove metadata').check()
+  expect(await listViolations(page)).toEqual([])
+  await page.setInputFiles('#files', pictureFile('a.png', makePicture(20_000)))
+  await eventually(() => rows(page, 'stored').count()).toBe(1)
+  expect(urls.find(address => address.includes('/upload?'))).toMatch(
+    /\?destination=local%2Fmonth&format=webp&width=2&stripMetadata=1&expires=7d$/,
+  )
+  const stored = await download(await linkIn(page))
+  expect(stored.subarray(8, 12).toString()).toBe('WEBP')
+  const day = new Intl.DateTimeFormat('en', { dateStyle: 'medium' }).format(
+    new Date(Date.now() + 7 * 86_400_000),
+  )
+  const text = await rows(page, 'stored').innerText()
+  expect(text).toContain(`20 KB → ${stored.length} B`)
+  expect(text).toContain(`Expires ${day}`)
 
-    // The expiry date passes.
-    await page.evaluate(`for (const place of Object.keys(localStorage).filter(name => name.includes('links'))) {
+  await page.getByLabel('Destination').selectOption('local / some')
+  expect(await page.getByLabel('Maximum width').isVisible()).toBe(false)
+  await page.getByLabel('Destination').selectOption('local / none')
+  expect(await page.getByText('Convert and resize images').isVisible()).toBe(false)
+  expect(await times.isVisible()).toBe(false)
+  await store(page, 'b.png')
+  expect(await rows(page, 'stored').first().innerText()).not.toMatch(/Expires/)
+
+  // The expiry date passes.
+  await page.evaluate(`for (const place of Object.keys(localStorage).filter(name => name.includes('links'))) {
         const kept = JSON.parse(localStorage.getItem(place)).filter(link => link.expiresAt)
         localStorage.setItem(place, JSON.stringify(kept.map(link => ({ ...link, expiresAt: '2026-01-01T00:00:00Z' }))))
       }`)
-    await page.reload()
-    await settled(page)
-    expect(await page.locator('#recent').isVisible()).toBe(false)
-  },
-)
+  await page.reload()
+  await settled(page)
+  expect(await page.locator('#recent').isVisible()).toBe(false)
+})
 
 onPage('recent uploads from this browser are found, copied and deleted', async ({ page }) => {
   expect(await page.locator('#recent').isVisible()).toBe(false)
@@ -351,31 +343,29 @@ onPage('recent uploads from this browser are found, copied and deleted', async (
   expect(await page.evaluate(`Object.keys(localStorage).join()`)).not.toContain('links')
 })
 
-onPage(
-  'with page.history the list comes from the server',
-  { config: { ...WITH_KEY, page: { history: true } } },
-  async ({ page, app }) => {
-    await giveKey(page)
-    await eventually(() => page.getByLabel('Destination').count()).toBe(1)
-    await store(page, 'holiday.png')
-    const form = new FormData()
-    form.append('file', new Blob([Buffer.from(makePicture(300))]), 'by-curl.png')
-    const address = `${app.url}/upload?${new URLSearchParams({ key: KEY })}`
-    expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200)
-    const kept = page.locator('#recent li')
-    await page.getByText('Your recent uploads').click()
-    await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['by-curl.png', 'holiday.png'])
-    expect(await listViolations(page)).toEqual([])
-    await page.getByLabel('Search names and links').fill('CURL')
-    await eventually(() => kept.count()).toBe(1)
-    await page.route('**/history?*', route => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
-    await page.getByLabel('Search names and links').fill('')
-    await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['holiday.png'])
-    expect(await page.locator('#recent').innerText()).toMatch(
-      /^Recent uploads from this browser[\s\S]*can’t be shown: .+\. This is the list kept by this browser/,
-    )
-  },
-)
+const HISTORY = { config: { ...WITH_KEY, page: { history: true } } }
+
+onPage('with page.history they come from the server', HISTORY, async ({ page, app }) => {
+  await giveKey(page)
+  await eventually(() => page.getByLabel('Destination').count()).toBe(1)
+  await store(page, 'holiday.png')
+  const form = new FormData()
+  form.append('file', new Blob([Buffer.from(makePicture(300))]), 'by-curl.png')
+  const address = `${app.url}/upload?${new URLSearchParams({ key: KEY })}`
+  expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200)
+  const kept = page.locator('#recent li')
+  await page.getByText('Your recent uploads').click()
+  await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['by-curl.png', 'holiday.png'])
+  expect(await listViolations(page)).toEqual([])
+  await page.getByLabel('Search names and links').fill('CURL')
+  await eventually(() => kept.count()).toBe(1)
+  await page.route('**/history?*', route => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
+  await page.getByLabel('Search names and links').fill('')
+  await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['holiday.png'])
+  expect(await page.locator('#recent').innerText()).toMatch(
+    /^Recent uploads from this browser[\s\S]*can’t be shown: .+\. This is the list kept by this browser/,
+  )
+})
 
 onPage('asks before leaving while an upload is in progress, and not after', async ({ page, app }) => {
   const asked: string[] = []
@@ -432,21 +422,19 @@ onPage('copying also works without TLS', { config: OPEN }, async ({ page, app })
 })
 
 describe('a failure', () => {
-  onPage(
-    'is shown with title, message and code, and can be retried',
-    { config: { sources: { url: { enabled: false } } } },
-    async ({ page }) => {
-      await sendUrl(page, 'http://files.example/big.png')
-      const row = rows(page, 'failed')
-      await eventually(() => row.innerText()).toMatch(/source is not allowed/)
-      expect(await row.innerText()).toMatch(/sources\.url[\s\S]*source_forbidden · request [0-9a-f-]{36}/)
-      expect(await page.getByRole('status').innerText()).toBe('big.png: This source is not allowed')
-      expect(await page.getByRole('button', { name: 'Copy all' }).isDisabled()).toBe(true)
-      expect(await listViolations(page)).toEqual([])
-      await page.getByRole('button', { name: 'Retry big.png' }).click()
-      await eventually(() => row.count()).toBe(1)
-    },
-  )
+  const NO_URLS = { config: { sources: { url: { enabled: false } } } }
+
+  onPage('has title, message and code, and a retry', NO_URLS, async ({ page }) => {
+    await sendUrl(page, 'http://files.example/big.png')
+    const row = rows(page, 'failed')
+    await eventually(() => row.innerText()).toMatch(/source is not allowed/)
+    expect(await row.innerText()).toMatch(/sources\.url[\s\S]*source_forbidden · request [0-9a-f-]{36}/)
+    expect(await page.getByRole('status').innerText()).toBe('big.png: This source is not allowed')
+    expect(await page.getByRole('button', { name: 'Copy all' }).isDisabled()).toBe(true)
+    expect(await listViolations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Retry big.png' }).click()
+    await eventually(() => row.count()).toBe(1)
+  })
 
   onPage('of the connection is retried automatically', async ({ page, app, errors }) => {
     await page.route('**/upload?*', route => route.abort())
@@ -561,23 +549,23 @@ describe('the key', () => {
   })
 })
 
-onPage(
-  'remembers format, destination and automatic copying',
-  { config: { default: 'local/one', providers: { local: { one: place('a'), two: place('b') } } } },
-  async ({ page }) => {
-    await store(page, 'a.png')
-    await page.getByText('Markdown', { exact: true }).click()
-    await page.getByLabel('Copy new links automatically').check()
-    await page.getByLabel('Destination').selectOption('local / two')
-    await page.reload()
-    await settled(page)
-    await choose(page, 'b.png', 'c.png')
-    await eventually(() => clipboard(page)).toMatch(
-      /^!\[b\.png\]\(http.*\/files\/two\/\S+\)\n!\[c\.png\]\(http.*\/files\/two\/\S+\)$/,
-    )
-    expect(await page.getByRole('status').innerText()).toBe('Links copied: 2')
-  },
-)
+const ONE_AND_TWO = {
+  config: { default: 'local/one', providers: { local: { one: place('a'), two: place('b') } } },
+}
+
+onPage('remembers the choices of a visitor', ONE_AND_TWO, async ({ page }) => {
+  await store(page, 'a.png')
+  await page.getByText('Markdown', { exact: true }).click()
+  await page.getByLabel('Copy new links automatically').check()
+  await page.getByLabel('Destination').selectOption('local / two')
+  await page.reload()
+  await settled(page)
+  await choose(page, 'b.png', 'c.png')
+  await eventually(() => clipboard(page)).toMatch(
+    /^!\[b\.png\]\(http.*\/files\/two\/\S+\)\n!\[c\.png\]\(http.*\/files\/two\/\S+\)$/,
+  )
+  expect(await page.getByRole('status').innerText()).toBe('Links copied: 2')
+})
 
 onPage('says where links are local, and shows a QR code', { config: OPEN }, async ({ page, app }) => {
   const note = page.locator('#local')
@@ -597,21 +585,19 @@ onPage('says where links are local, and shows a QR code', { config: OPEN }, asyn
 const converts = place('b', { images: { allowFromRequest: ['format'] } })
 const heic = Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic')
 
-onPage(
-  'warns of HEIC, and offers JPEG where the destination converts images',
-  { config: { default: 'local/plain', providers: { local: { plain: place('a'), converts } } } },
-  async ({ page, urls }) => {
-    const add = () => page.setInputFiles('#files', { name: 'a.heic', mimeType: 'image/heic', buffer: heic })
-    await add()
-    await eventually(() => rows(page, 'stored').innerText()).toMatch(/Most browsers can’t show HEIC/)
-    expect(await page.getByRole('button', { name: 'Upload as JPEG' }).count()).toBe(0)
-    await page.getByLabel('Destination').selectOption('local / converts')
-    await add()
-    await page.getByRole('button', { name: 'Upload as JPEG a.heic' }).click()
-    await eventually(() => urls.filter(url => /converts&format=jpeg$/.test(url)).length).toBe(1)
-    await eventually(() => rows(page, 'sending').count()).toBe(0)
-  },
-)
+const CONVERTS = { config: { default: 'local/plain', providers: { local: { plain: place('a'), converts } } } }
+
+onPage('warns of HEIC, and offers JPEG', CONVERTS, async ({ page, urls }) => {
+  const add = () => page.setInputFiles('#files', { name: 'a.heic', mimeType: 'image/heic', buffer: heic })
+  await add()
+  await eventually(() => rows(page, 'stored').innerText()).toMatch(/Most browsers can’t show HEIC/)
+  expect(await page.getByRole('button', { name: 'Upload as JPEG' }).count()).toBe(0)
+  await page.getByLabel('Destination').selectOption('local / converts')
+  await add()
+  await page.getByRole('button', { name: 'Upload as JPEG a.heic' }).click()
+  await eventually(() => urls.filter(url => /converts&format=jpeg$/.test(url)).length).toBe(1)
+  await eventually(() => rows(page, 'sending').count()).toBe(0)
+})
 
 onPage('the documentation is folded, and its examples can be copied', async ({ page }) => {
   expect(await page.locator('#guide details[open]').count()).toBe(0)
@@ -716,18 +702,16 @@ onPage('everything is reachable with the keyboard', async ({ page }) => {
   expect([...reached]).toEqual(expect.arrayContaining(wanted))
 })
 
-onPage(
-  'without JavaScript it is documentation',
-  { browser: { javaScriptEnabled: false } },
-  async ({ page, app }) => {
-    await page.locator('#programs > summary').click()
-    const text = await page.locator('body').innerText()
-    expect(text).toContain(`curl -F file=@picture.png ${app.url}/upload`)
-    expect(text).toContain('needs JavaScript')
-    expect(await page.getByRole('button').count()).toBe(0)
-    expect(await page.locator('.panel').isVisible()).toBe(false)
-  },
-)
+const NO_SCRIPT = { browser: { javaScriptEnabled: false } }
+
+onPage('without JavaScript it is documentation', NO_SCRIPT, async ({ page, app }) => {
+  await page.locator('#programs > summary').click()
+  const text = await page.locator('body').innerText()
+  expect(text).toContain(`curl -F file=@picture.png ${app.url}/upload`)
+  expect(text).toContain('needs JavaScript')
+  expect(await page.getByRole('button').count()).toBe(0)
+  expect(await page.locator('.panel').isVisible()).toBe(false)
+})
 
 it('attack: a page of another site can’t read destination names from it, or show it in a frame', async context => {
   const config = { providers: { local: { secretblog: place('a') } } }
