@@ -1,19 +1,12 @@
 import { Readable } from 'node:stream'
 import { readAll } from '../body.ts'
 import { UploadError } from '../errors.ts'
-import { createSlots } from '../flow/slots.ts'
-import { beginTimeLimit } from '../flow/time-limit.ts'
 import { splitExtension } from '../payload/file-name.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import { LOADERS } from './job.ts'
 import type { PictureOptions } from './options.ts'
-import { runInProcess } from './processes.ts'
-
-/** Images that are changed at the same time. Each has its own process, which needs up to 8 bytes per pixel. */
-const AT_ONCE = 2
-
-const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
+import { runJob, TooLate } from './processes.ts'
 
 export interface ChangeDeps {
   readonly payloads: Payloads
@@ -32,25 +25,27 @@ export interface ChangeDeps {
 export async function changePicture(
   payload: Payload,
   options: PictureOptions,
-  deps: ChangeDeps,
+  { payloads, spool, fileSize }: ChangeDeps,
   signal: AbortSignal,
 ): Promise<Payload> {
   if (!isWanted(payload, options)) return payload
-  const late = new Error('the time for it is over')
-  const limit = beginTimeLimit(options.timeout, signal, () => late)
-  let begin = Number.POSITIVE_INFINITY
+  const { name, folders, contentType, size, path } = payload
+  const makeJob = async () => {
+    const input = path ?? (await readAll(payload, signal))
+    return { name, contentType, size, input, options }
+  }
   try {
-    return await turns.run(() => {
-      begin = performance.now()
-      return work(payload, options, deps, limit.signal)
-    }, limit.signal)
+    const result = await runJob(makeJob, options.timeout, signal)
+    if (result.is !== 'changed') return payload
+    const { bytes, extension } = result
+    const [base, old] = splitExtension(name)
+    const newName = extension && old ? base + extension : name
+    return await payloads.read(Readable.from([bytes]), { name: newName, folders, spool, limit: fileSize })
   } catch (error) {
-    if (error !== late) throw error
-    // A long queue is not a fault of the image.
-    const hadTime = performance.now() - begin > options.timeout / 2
-    throw hadTime ? tooSlow(payload, options) : tooLate(payload)
-  } finally {
-    limit.end()
+    if (error instanceof UploadError || signal.aborted) throw error
+    if (error instanceof TooLate) throw error.wasQueued ? tooLate(payload) : tooSlow(payload, options)
+    if (options.unreadable === 'keep') return payload
+    throw unreadable(payload, error)
   }
 }
 
@@ -60,28 +55,6 @@ function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
   if (contentType === 'image/apng') return stripMetadata
   const isIdle = !(format || quality || resize || orient || stripMetadata || watermark)
   return contentType in LOADERS && !isIdle
-}
-
-async function work(
-  payload: Payload,
-  options: PictureOptions,
-  { payloads, spool, fileSize }: ChangeDeps,
-  signal: AbortSignal,
-): Promise<Payload> {
-  const { name, folders, contentType, size, path } = payload
-  const [base, old] = splitExtension(name)
-  const input = path ?? (await readAll(payload, signal))
-  try {
-    const result = await runInProcess({ name, contentType, size, input, options }, signal)
-    if (result.is !== 'changed') return payload
-    const { bytes, extension } = result
-    const newName = extension && old ? base + extension : name
-    return await payloads.read(Readable.from([bytes]), { name: newName, folders, spool, limit: fileSize })
-  } catch (error) {
-    if (error instanceof UploadError || signal.aborted) throw error
-    if (options.unreadable === 'keep') return payload
-    throw unreadable(payload, error)
-  }
 }
 
 function tooSlow({ name }: Payload, { timeout }: PictureOptions): UploadError {

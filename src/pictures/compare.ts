@@ -1,19 +1,9 @@
 import { UploadError } from '../errors.ts'
-import { createSlots } from '../flow/slots.ts'
-import { beginTimeLimit } from '../flow/time-limit.ts'
 import { type Area, readDimensions } from '../payload/dimensions.ts'
 import { sniffType } from '../payload/sniff.ts'
-import { type CompareJob, LOADERS, type PictureJob, type PictureResult, type PixelDifference } from './job.ts'
+import { type CompareJob, type Difference, LOADERS, type PictureJob, type PictureResult } from './job.ts'
 import { type PictureOptions, pictureSchema } from './options.ts'
-import { runInProcess } from './processes.ts'
-
-/** Two processes at a time: 512 pairs of screenshots that changed all over take 270 MB so, on two cores half of the time of one. */
-const slots = createSlots(2, Number.POSITIVE_INFINITY)
-
-export interface Difference extends PixelDifference {
-  /** A PNG that shows the changed pixels. Undefined if no pixel has changed, or fewer than `drawnFrom`. */
-  readonly image?: Uint8Array
-}
+import { runJob } from './processes.ts'
 
 export interface DifferenceOptions {
   /** Share of changed pixels from which on the difference is drawn, 0 to 1. Default: 0. */
@@ -38,9 +28,7 @@ export async function comparePictures(
   const job = { before: toJob(before, options), after: toJob(after, options), drawnFrom, masks }
   if (![job.before, job.after].every(({ contentType }) => contentType in LOADERS)) return undefined
   const result = await runForClient(job, options, signal)
-  return result?.is === 'compared'
-    ? { ...result.difference, ...(result.image && { image: result.image }) }
-    : undefined
+  return result?.is === 'compared' ? result.difference : undefined
 }
 
 /**
@@ -65,24 +53,19 @@ export async function makeSmall(
   return result?.is === 'changed' ? result.bytes : undefined
 }
 
-/** Runs a job of a command. The others wait while two are running. */
-function runForClient(
+/** @returns undefined if the images can't be decoded, have too many pixels, or take too long */
+async function runForClient(
   job: PictureJob | CompareJob,
   { timeout }: PictureOptions,
   signal: AbortSignal,
 ): Promise<PictureResult | undefined> {
-  return slots.run(async () => {
-    const limit = beginTimeLimit(timeout, signal, () => new Error('the time for it is over'))
-    try {
-      return await runInProcess(job, limit.signal)
-    } catch (error) {
-      signal.throwIfAborted()
-      if (error instanceof UploadError && error.code === 'destination_failed') throw error
-      return undefined
-    } finally {
-      limit.end()
-    }
-  }, signal)
+  try {
+    return await runJob(() => job, timeout, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof UploadError && error.code === 'destination_failed') throw error
+    return undefined
+  }
 }
 
 function toJob(input: Uint8Array, options: PictureOptions): PictureJob {

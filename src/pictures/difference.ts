@@ -50,7 +50,7 @@ export async function findDifference(
   const image = await sharp(draw(b, isChanged, width), { raw: { width, height, channels: 3 } })
     .png({ compressionLevel: 3 })
     .toBuffer()
-  return { is: 'compared', difference, image }
+  return { is: 'compared', difference: { ...difference, image } }
 }
 
 /** @param masks parts that become white */

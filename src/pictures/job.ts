@@ -25,11 +25,13 @@ export interface CompareJob {
   readonly masks: readonly Area[]
 }
 
-export interface PixelDifference {
+export interface Difference {
   /** Share of the pixels that have changed, 0 to 1. A pixel that only one image has counts as changed. */
   readonly share: number
   readonly before: Dimensions
   readonly after: Dimensions
+  /** A PNG that shows the changed pixels. Undefined if no pixel has changed, or fewer than `drawnFrom`. */
+  readonly image?: Uint8Array
 }
 
 /** What a job results in. */
@@ -38,8 +40,7 @@ export type PictureResult =
   | { readonly is: 'same' }
   /** `extension` is set if the format has changed. */
   | { readonly is: 'changed'; readonly bytes: Uint8Array; readonly extension?: string | undefined }
-  /** `image` is a PNG that shows the changed pixels, if it was drawn. */
-  | { readonly is: 'compared'; readonly difference: PixelDifference; readonly image?: Uint8Array | undefined }
+  | { readonly is: 'compared'; readonly difference: Difference }
 
 /** The message of the process: a result, or why there is none. */
 export type PictureAnswer =

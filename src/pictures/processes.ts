@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { systemCode, UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
+import { createSlots } from '../flow/slots.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { CompareJob, PictureAnswer, PictureJob, PictureResult } from './job.ts'
 
 /** The build of child.ts, because Node can't run the source. */
@@ -15,20 +17,55 @@ const IDLE_MS = 5000
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
 
+/** Jobs at a time. Each has its own process, which needs up to 8 bytes per pixel, or 135 MB for two screenshots. */
+const slots = createSlots(2, Number.POSITIVE_INFINITY)
+
+/** The time for a job was over. */
+export class TooLate extends Error {
+  /** Whether most of that time passed before its turn. */
+  readonly wasQueued: boolean
+
+  constructor(wasQueued: boolean) {
+    super('the time for it is over')
+    this.wasQueued = wasQueued
+  }
+}
+
 /** Idle processes, each with the function that ends it. */
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
+
+/**
+ * Runs a job in its turn.
+ *
+ * @param makeJob is called then, so that a queued job holds no copy of its image
+ * @param timeout milliseconds, including the time in the queue
+ * @throws TooLate; the reason of the signal; UploadError; Error if the image can't be read
+ */
+export async function runJob(
+  makeJob: () => PictureJob | CompareJob | Promise<PictureJob>,
+  timeout: number,
+  signal: AbortSignal,
+): Promise<PictureResult> {
+  let begin = Number.POSITIVE_INFINITY
+  // A long queue is not a fault of the image.
+  const late = () => new TooLate(performance.now() - begin <= timeout / 2)
+  const limit = beginTimeLimit(timeout, signal, late)
+  try {
+    return await slots.run(async () => {
+      begin = performance.now()
+      return runInProcess(await makeJob(), limit.signal)
+    }, limit.signal)
+  } finally {
+    limit.end()
+  }
+}
 
 /**
  * Changes or compares images in a separate process instead of a thread, because libvips can't be stopped (an AVIF of 1500 × 1500
  * pixels took 50 s despite sharp's `timeout` of 1 s), and an image that exhausts the memory ends its process. The process is
  * killed when the signal aborts. A process that failed is not used again.
- *
- * @throws the reason of the signal; UploadError; Error if the image can't be read
  */
-export async function runInProcess(
-  job: PictureJob | CompareJob,
-  signal: AbortSignal,
-): Promise<PictureResult> {
+async function runInProcess(job: PictureJob | CompareJob, signal: AbortSignal): Promise<PictureResult> {
   signal.throwIfAborted()
   const child = takeIdle() ?? (await start())
   const kill = () => void child.kill('SIGKILL')
