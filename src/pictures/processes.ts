@@ -35,9 +35,9 @@ export class TooLate extends Error {
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
 /**
- * Runs a job in its turn.
+ * Runs a job when no other two are running.
  *
- * @param makeJob is called then, so that a queued job holds no copy of its image
+ * @param makeJob is called then, so that a queued job does not hold a copy of its image
  * @param timeout milliseconds, including the time in the queue
  * @throws TooLate; the reason of the signal; UploadError; Error if the image can't be read
  */
