@@ -30,25 +30,17 @@ describe('interpolate', () => {
   })
 
   it('fills strings at any depth, no names and nothing else', () => {
-    const value = { a: { '${NAME}': ['${NAME}', 1, null, true] }, b: 'x' }
-    expect(fill(value).value).toEqual({ a: { '${NAME}': ['value', 1, null, true] }, b: 'x' })
-  })
-
-  it.each([7, null, true, undefined, 'text'])('leaves %j alone', value => {
-    expect(fill(value).value).toBe(value)
+    const value = { a: { '${NAME}': ['${NAME}', 1, null, true, undefined] }, b: 'x' }
+    expect(fill(value).value).toEqual({ a: { '${NAME}': ['value', 1, null, true, undefined] }, b: 'x' })
   })
 
   it('names every variable that is not set, with the option it stands in', () => {
-    const value = { server: { key: '${MISSING}' }, auth: { keys: [{}, { key: 'x${ALSO_MISSING}' }] } }
+    // Every object has toString.
+    const value = { server: { key: '${MISSING}' }, auth: { keys: [{}, { key: 'x${toString}' }] } }
     expect(fill(value).problems).toEqual([
       'server.key: the environment variable MISSING is not set',
-      'auth.keys[1].key: the environment variable ALSO_MISSING is not set',
+      'auth.keys[1].key: the environment variable toString is not set',
     ])
-  })
-
-  it('does not take what every object has for a variable', () => {
-    expect(fill({ a: '${FOO}' }).problems).toHaveLength(1)
-    expect(fill({ a: '${toString}' }).problems).toEqual(['a: the environment variable toString is not set'])
   })
 
   it.each(['${}', '${A-B}', '${NAME:-default}', '${1A}', '${ NAME }', '${NAME', 'pass${word', '${file:/x'])(

@@ -7,23 +7,13 @@ const say = (code: string, advice = {}) => {
   return [message, retryable]
 }
 
-it.each([
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-])('%s is of a certificate', code => {
-  expect(say(code)).toEqual([
-    `it failed: its certificate is not trusted (${code}). Set "caFile" if it is issued by your own CA.`,
-    false,
-  ])
-  expect(say(code, { certificate: 'Ask.' })).toEqual([
-    `it failed: its certificate is not trusted (${code}). Ask.`,
-    false,
-  ])
-})
+const CERTIFICATE = 'Set "caFile" if it is issued by your own CA.'
 
 it.each([
+  ['CERT_HAS_EXPIRED', `its certificate is not trusted (CERT_HAS_EXPIRED). ${CERTIFICATE}`, false],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'its certificate is not trusted', false],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'its certificate is not trusted', false],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'its certificate is not trusted', false],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'its certificate is for another hostname', false],
   ['EPROTO', 'the TLS handshake failed (EPROTO). Use http instead of https', false],
   ['HPE_INVALID_CONSTANT', 'its response is not valid HTTP (HPE_INVALID_CONSTANT).', true],
@@ -32,6 +22,10 @@ it.each([
   // What basic-ftp meets on Node 24 and newer when the data connection is reset.
   ['ERR_STREAM_UNABLE_TO_PIPE', 'what the library said.', true],
   ['', 'what the library said.', true],
-])('%s is none of a certificate: %s', (code, words, isTransient) => {
-  expect(say(code)).toEqual([expect.stringContaining(words), isTransient])
+])('%s is explained: %s', (code, words, isTransient) => {
+  expect(say(code)).toEqual([expect.stringContaining(`it failed: ${words}`), isTransient])
+})
+
+it('the advice of the caller comes first', () => {
+  expect(say('CERT_HAS_EXPIRED', { certificate: 'Ask.' })[0]).toMatch(/\(CERT_HAS_EXPIRED\)\. Ask\.$/)
 })
