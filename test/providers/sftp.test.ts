@@ -1,9 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import ssh2 from 'ssh2'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { listen } from '../../src/provider-tests/listen.ts'
 import { sftp } from '../../src/providers/sftp/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { failureOf } from '../helpers/failure-of.ts'
+import { objectOf } from '../helpers/provider-contract.ts'
+import { startProxy } from '../servers/proxy.ts'
 
 const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVubm9uZW5vbmVub25lbm9uZW5vbmVub25lbm9u me@example\n'
 const PRIVATE_KEY = generateKeyPairSync('ed25519').privateKey.export({
@@ -46,5 +51,55 @@ describe('what is no private key was refused at the first upload only', () => {
 
   it('a file that is not there yet is looked at when the server connects', () => {
     expect(validate({ privateKeyFile: '/no/such/file' })).toBeUndefined()
+  })
+})
+
+/** Begins to store an object at a server that responds to each write with this status, and else that all went well. */
+async function putAt(writeStatus: number) {
+  const hostKeys = [ssh2.utils.generateKeyPairSync('ed25519').private]
+  const server = new ssh2.Server({ hostKeys }, client => {
+    client.on('error', () => {}).on('authentication', login => login.accept())
+    client.on('session', accept =>
+      accept().on('sftp', acceptSftp => {
+        const session = acceptSftp()
+        session.on('OPEN', id => session.handle(id, Buffer.of(0)))
+        session.on('WRITE', id => session.status(id, writeStatus))
+        for (const name of ['CLOSE', 'RENAME', 'REMOVE'] as const)
+          session.on(name, (id: number) => session.status(id, 0))
+        session.on('LSTAT', id => session.status(id, 2))
+      }),
+    )
+  })
+  const proxy = await startProxy([await listen(server as never)])
+  const options = { host: '127.0.0.1', port: proxy.port, username: 'u', password: 'p' }
+  const config = sftp.config.parse({ ...options, urlPrefix: 'https://img.example.com' })
+  const target = await sftp.open(config, { name: 'Default', warn: () => {} })
+  onTestFinished(async () => {
+    await target.close?.()
+    await proxy.close()
+    server.close()
+  })
+  const put = () => target.put(objectOf('a.bin', Buffer.alloc(100_000)), new AbortController().signal)
+  return { proxy, put }
+}
+
+it('a write that the server rejects is not reported as stored', async () => {
+  await (await putAt(0)).put()
+  expect(await failureOf((await putAt(4)).put())).toMatchObject({
+    message: expect.stringContaining('returned 4'),
+  })
+})
+
+it('a server that says nothing any more is left after a while', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { proxy, put } = await putAt(0)
+  await put()
+  proxy.silence()
+  const failing = failureOf(put())
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(await failing).toMatchObject({
+    retryable: true,
+    message: expect.stringContaining('lost the connection'),
   })
 })

@@ -294,15 +294,15 @@ describe('the end of an upload in parts', () => {
     expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
   })
 
-  it('is not reached when a part was answered by no S3 service', async () => {
-    const { put } = await completeAgainst([], undefined, { status: 200 })
-    expect((await failureOf(put)).message).toContain('the response has no ETag')
-  })
-
-  it('is not reached when the beginning was answered by no S3 service', async () => {
-    const { put } = await completeAgainst([], '<html>welcome</html>')
+  const PAGE = { status: 200, body: '<html>welcome</html>' }
+  it.each<[string, Parameters<typeof completeAgainst>, string]>([
+    ['the beginning', [[], PAGE.body], 'UploadId'],
+    ['a part', [[], undefined, { status: 200 }], 'ETag'],
+    ['the end', [[PAGE]], 'CompleteMultipartUploadResult'],
+  ])('is not believed when %s was answered by no S3 service', async (_, parameters, name) => {
+    const { put } = await completeAgainst(...parameters)
     expect((await failureOf(put)).message).toContain(
-      'the response has no UploadId, so it is not from an S3 service',
+      `the response has no ${name}, so it is not from an S3 service`,
     )
   })
 })

@@ -52,12 +52,4 @@ describe('a vendor of its own id', () => {
     const config = z.strictObject(provider.config.shape).parse(options)
     expect(provider.validate?.(config) ?? '').toMatch(words)
   })
-
-  it('takes no preset, and none of the names of PicGo', () => {
-    for (const provider of [aliyun, tcyun, qiniu]) {
-      const schema = z.strictObject(provider.config.shape)
-      for (const name of ['preset', 'area', 'accessKeySecret', 'secretId', 'customUrl', 'options'])
-        expect(schema.safeParse({ bucket: 'pics', [name]: 'aws' }).success).toBe(false)
-    }
-  })
 })
