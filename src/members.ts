@@ -11,6 +11,10 @@ export function membersOf(value: unknown): Members {
   return isObject(value) ? value : {}
 }
 
+/** A value inside an external object: `memberAt(event, 'issue', 'number')`. Undefined if there is none. */
+export const memberAt = (value: unknown, ...names: readonly string[]): unknown =>
+  names.reduce((inner, name) => membersOf(inner)[name], value)
+
 /** The names of a table that is defined in this program. The cast is safe, because such a table has no untyped members. */
 export function keysOf<Table extends object>(table: Table): (keyof Table & string)[] {
   return Object.keys(table) as (keyof Table & string)[]

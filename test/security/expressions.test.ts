@@ -78,7 +78,6 @@ const STEPS = [
 /** Files that put expressions together, with what makes these harmless. */
 const PUT_TOGETHER: Record<string, string> = {
   'cli/program.ts': 'breaks the lines of the help, which is our own text',
-  'client/comments/approval.ts': 'at most 100 characters in a line, and a digest of ours',
   'client/notes/references.ts': 'begins at the beginning of a line, and each part has a sign of its own',
   'config/destination.ts': 'only read here, to see whether they can be; url-rewrite.ts runs them',
   'mask.ts': 'texts side by side; nothing in it repeats',

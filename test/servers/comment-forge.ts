@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { listen } from '../helpers/listen.ts'
 import { answer, type ForgeAnswer, type ForgeRequest, readRequest } from './forge.ts'
 
@@ -55,6 +56,9 @@ export const ACTIONS_JOB = {
 /** The latest commit of the pull request. */
 export const COMMIT = 'c0ffee0c0ffee0c0ffee0c0ffee0c0ffee0c0ffe'
 
+/** Each name has its own. */
+const idOf = ({ name }: Author) => createHash('sha256').update(name).digest().readUInt32BE()
+
 /** Most comments of a page, so that there are several. */
 const PAGE = 3
 
@@ -74,7 +78,6 @@ interface Rules {
   showPull(labels: readonly string[]): object
   readonly mostCharacters: number
   show(comment: StoredComment): object
-  self(author: Author): object
 }
 
 /** What Gitea took from GitHub. */
@@ -94,7 +97,6 @@ const LIKE_GITHUB = {
     labels: labels.map(name => ({ id: 1, name })),
   }),
   change: 'PATCH',
-  self: (author: Author) => ({ login: author.name, id: 1 }),
 } as const
 
 /**
@@ -111,7 +113,7 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     show: ({ id, body, author }: StoredComment) => ({
       id,
       body,
-      user: { login: author.name, id: 1, type: author.isBot ? 'Bot' : 'User' },
+      user: { login: author.name, id: idOf(author) },
     }),
     mostCharacters: 65_536,
   },
@@ -124,7 +126,7 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     show: ({ id, body, author }: StoredComment) => ({
       id,
       body,
-      user: { login: author.name, id: author.isBot ? -2 : 1 },
+      user: { login: author.name, id: idOf(author) },
     }),
     mostCharacters: Infinity,
   },
@@ -148,10 +150,9 @@ const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
     show: ({ id, body, author }: StoredComment) => ({
       id,
       body,
-      author: { username: author.name, id: 1 },
+      author: { username: author.name, id: idOf(author) },
       system: false,
     }),
-    self: (author: Author) => ({ username: author.name, id: 1 }),
     mostCharacters: 1_000_000,
   },
 }
@@ -196,11 +197,11 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     if (rules === KINDS.github && method === 'POST' && path === '/api/graphql')
       return self.mayAsk === false
         ? refuse(403, 'Resource not accessible by integration')
-        : { status: 200, body: { data: { viewer: { login: self.name } } } }
+        : { status: 200, body: { data: { viewer: { databaseId: idOf(self) } } } }
     if (method === 'GET' && at === '/user')
       return self.isBot
         ? refuse(403, 'Resource not accessible by integration')
-        : { status: 200, body: rules.self(self) }
+        : { status: 200, body: { id: idOf(self) } }
     if (method === 'GET' && at === rules.list) {
       const page = Number(query.get('page') ?? 1)
       query.delete('page')

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { openForge } from '../../../src/client/comments/forge-client.ts'
-import { readPullRequestUrl } from '../../../src/client/comments/pull-request.ts'
-import { type CommentRequest, type Written, writeComment } from '../../../src/client/comments/write.ts'
+import { readPullRequestUrl } from '../../../src/client/comments/ci-job.ts'
+import { type CommentRequest, type Written, writeComment } from '../../../src/client/comments/comment.ts'
+import { openForge } from '../../../src/client/comments/forge.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import {
   type Author,
@@ -22,7 +22,7 @@ const writeTo = (
   kind: CommentForgeKind,
   { token = TOKEN, ...given }: Given = {},
 ): Promise<Written> => {
-  const client = openForge({ pullRequest: readPullRequestUrl(pageOf(forge, kind)), token })
+  const client = openForge(readPullRequestUrl(pageOf(forge, kind)), token)
   const request = { name: 'CI / e2e', run: 1, body: 'one', ...given }
   return writeComment(client, request, never()).finally(client.close)
 }
@@ -119,7 +119,7 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('a comment at %s'
       forge.write({ name: 'ci' }, (body as { body: string }).body)
       forge.instead.push(() => ({ status: 0 }))
     }
-    expect(await write()).toBe('created')
+    expect(await write()).toBe('unchanged')
     expect(bodies()).toEqual(['one'])
   })
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { findJob, readPullRequestUrl } from '../../../src/client/comments/pull-request.ts'
+import { findJob, readPullRequestUrl } from '../../../src/client/comments/ci-job.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 /** What the hosts document of their variables. */
