@@ -4,7 +4,8 @@ import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, writeFile } f
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { createImageFinders, findRepository } from '../../src/client/notes/image-files.ts'
+import { lookAt } from '../../src/client/notes/find-image.ts'
+import { findRepository } from '../../src/client/notes/vault.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
@@ -197,12 +198,11 @@ describe('attack: a note names pictures elsewhere on the disk, to have them publ
 
   it('a file that is exchanged after it was looked at is looked at again', async () => {
     const cwd = await makeTheft()
-    const find = createImageFinders()([join(cwd, 'notes')])
-    const found = await find([join(cwd, 'notes/in/a.png')])
-    if (found.is !== 'file') throw new Error(found.reason)
+    const found = await lookAt(join(cwd, 'notes/in/a.png'), [join(cwd, 'notes')])
+    if (!found.image) throw new Error(found.reason)
     await rm(join(cwd, 'notes/in/a.png'))
     await symlink('../../elsewhere/private.png', join(cwd, 'notes/in/a.png'))
-    await expect(found.entry.open?.()).rejects.toThrow('it is outside of the allowed folders')
+    await expect(found.image.open?.()).rejects.toThrow('it is outside of the allowed folders')
   })
 })
 

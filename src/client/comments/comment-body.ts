@@ -114,28 +114,15 @@ const MANY =
 
 /** The changed images, the most changed first. Those after the first ones are collapsible, by folder. */
 function showChanged(rows: readonly ReviewRow[], mostBytes: number): string {
-  const parts = rows.length > 0 ? [showFitting(rows.slice(0, OPEN), mostBytes)] : []
-  let room = mostBytes - Buffer.byteLength(parts.join(''))
-  let left = 0
-  for (const [folder, some] of byFolder(rows.slice(OPEN))) {
-    const summary = `${toMarkdownCode(folder)}: ${some.length} changed`
-    const part = toDetails(summary, showFitting(some, room - Buffer.byteLength(summary) - AROUND_BYTES))
-    if (Buffer.byteLength(part) > room) left += some.length
-    else {
-      parts.push(part)
-      room -= Buffer.byteLength(part)
-    }
-  }
-  return [...parts, ...(left > 0 ? [sayLeft(left)] : [])].join('\n\n')
+  const folders = [...byFolder(rows.slice(OPEN))].map(([folder, some]) =>
+    toDetails(`${toMarkdownCode(folder)}: ${some.length} changed`, showFitting(some, mostBytes / 4)),
+  )
+  const parts = [showFitting(rows.slice(0, OPEN), mostBytes / 2), ...folders]
+  return takeFitting(parts, mostBytes, '\n\n', left => `${left} more folders do not fit here.`)
 }
 
-/** Bytes of the tags around a collapsible part, and of `sayLeft`. */
-const AROUND_BYTES = 120
-
-const sayLeft = (left: number) => `${left} more changed. They do not fit here.`
-
 const showFitting = (rows: readonly ReviewRow[], mostBytes: number) =>
-  takeFitting(rows.map(showRow), mostBytes, '\n\n', sayLeft)
+  takeFitting(rows.map(showRow), mostBytes, '\n\n', left => `${left} more changed. They do not fit here.`)
 
 /** A table with the numbers of each folder. */
 function countFolders({ rows }: Review, mostBytes: number): string {

@@ -1,98 +1,137 @@
+import { realpath } from 'node:fs/promises'
 import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { messageOf, UploadError } from '../../errors.ts'
+import { ForeignName, type ForeignNameRules } from '../../files/foreign-name.ts'
+import type { HeldFile } from '../../files/held.ts'
+import { findWindowsFault } from '../../files/windows-path.ts'
+import { isAt } from '../../http/addresses.ts'
 import { isImageExtension } from '../../payload/extensions.ts'
 import { percentDecoded } from '../../payload/file-name.ts'
+import { sniffFile } from '../../payload/sniff.ts'
 import type { Entry } from '../entries.ts'
-import { ABSENT, type ImageFinder } from './image-files.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
 
-/** The target of a reference. */
-export type ReferenceTarget =
-  | { readonly is: 'file'; readonly entry: Entry; readonly fragment?: string }
-  | { readonly is: 'address'; readonly url: URL; readonly fragment: string }
-  | { readonly is: 'missing'; readonly reason: string }
+/** The image that a reference names, and the fragment that stays in its link, such as `#right`; or why there is none. */
+export type FoundImage =
+  | { readonly image: Entry; readonly fragment?: string }
+  | { readonly reason: string; readonly image?: undefined }
 
-/**
- * Finds the image that a reference of a note names.
- *
- * @param note its absolute path
- * @param find finds the images that this note may name
- * @param imageRoot folder for paths that start with a slash, relative to the note; undefined if the note sets none
- * @returns undefined if the target is not an image, such as an embedded note or video, or is a `data:` URL
- */
-export async function findImage(
+/** Where a note may name images. */
+export interface Surroundings {
+  /** Absolute. Relative paths begin at the first, which is the folder of the note. */
+  readonly folders: readonly [string, ...string[]]
+  readonly vault: Vault
+  /** Folder for paths that start with a slash, relative to the note. */
+  readonly imageRoot: string | undefined
+}
+
+const ABSENT = 'the file does not exist'
+
+/** The image at a URL, if it is at one of some hosts. */
+export function findAddress({ kind, target }: Reference, hosts: readonly string[]): FoundImage | undefined {
+  if (kind === 'embed' || !/^https?:\/\//i.test(target) || !URL.canParse(target)) return undefined
+  const url = new URL(target)
+  const fragment = url.hash
+  url.hash = ''
+  return isAt(hosts, url)
+    ? { image: { kind: 'url', name: url.href, path: '', size: 0 }, fragment }
+    : undefined
+}
+
+/** Finds the local image that a reference names. @returns undefined if it names none, but a note, a video or a URL */
+export async function findFile(
   reference: Reference,
-  note: string,
-  vault: Vault,
-  find: ImageFinder,
-  imageRoot?: string,
-): Promise<ReferenceTarget | undefined> {
+  { folders, vault, imageRoot }: Surroundings,
+): Promise<FoundImage | undefined> {
   const { kind, target } = reference
-  const folder = dirname(note)
+  const [folder] = folders
   if (kind === 'embed') {
     if (!isImageExtension(extname(target))) return undefined
     const path = await vault.find(target, folder)
-    return path === undefined ? missing('no file of this name in the vault') : find([path])
+    return path === undefined ? { reason: 'no file of this name in the vault' } : lookAt(path, folders)
   }
-  if (/^https?:\/\//i.test(target)) return URL.canParse(target) ? atAddress(new URL(target)) : undefined
-  if (/^file:/i.test(target)) return findByUrl(target, find)
+  if (/^file:/i.test(target)) {
+    const path = pathOf(target)
+    if (path === undefined) return { reason: 'it is on another computer' }
+    return mayBeImage(path) ? lookAt(path, folders) : undefined
+  }
   if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
 
   const names = namesIn(reference)
-  if (!names.some(({ name }) => mayBeImage(name))) return undefined
-  let refused: ReferenceTarget | undefined
-  for (const { name, fragment } of names) {
-    const paths = [resolve(folder, name)]
-    if (/^[\\/]/.test(name)) {
-      if (imageRoot !== undefined) paths.unshift(join(resolve(folder, imageRoot), name))
-      paths.push(join(vault.root, name))
-    }
+  if (![...names.keys()].some(mayBeImage)) return undefined
+  let reason = ABSENT
+  for (const [name, fragment] of names) {
+    const isRooted = /^[\\/]/.test(name)
     const inVault = vault.isObsidian ? await vault.find(name, folder) : undefined
-    const found = await find(inVault === undefined ? paths : [...paths, inVault])
-    if (found.is === 'file') return { ...found, fragment }
-    if (found.reason !== ABSENT) refused ??= found
+    const paths = [
+      ...(isRooted && imageRoot !== undefined ? [join(resolve(folder, imageRoot), name)] : []),
+      resolve(folder, name),
+      ...(isRooted ? [join(vault.root, name)] : []),
+      ...(inVault === undefined ? [] : [inVault]),
+    ]
+    for (const path of paths) {
+      const found = await lookAt(path, folders)
+      if (found.image) return { ...found, fragment }
+      if (reason === ABSENT) reason = found.reason
+    }
   }
   const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
-  return refused ?? missing(isOfWindows ? 'it is a Windows path' : ABSENT)
+  return { reason: reason === ABSENT && isOfWindows ? 'it is a Windows path' : reason }
 }
 
 /** Whether a name may be that of an image. Without an extension, the bytes are checked later. */
 const mayBeImage = (name: string) => extname(name) === '' || isImageExtension(extname(name))
 
-async function findByUrl(target: string, find: ImageFinder): Promise<ReferenceTarget | undefined> {
-  let path: string
+/** The path of a `file:` URL. Undefined if it is one of another computer. */
+function pathOf(url: string): string | undefined {
   try {
-    path = fileURLToPath(target)
+    return fileURLToPath(url)
   } catch {
-    return missing('it is on another computer')
+    return undefined
   }
-  if (!mayBeImage(path)) return undefined
-  return find([path])
 }
 
 /** The file names that a reference may mean, the most likely first, and the fragment that is then not part of the name. */
-function namesIn({ target, written = target }: Reference): { name: string; fragment: string }[] {
+function namesIn({ target, written = target }: Reference): ReadonlyMap<string, string> {
   const [behind = ''] = /#.*/s.exec(target) ?? []
   const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
-  const fragments = new Map(
-    asWritten.flatMap(
-      name =>
-        [
-          [name, ''],
-          [name.replace(/[?#].*/s, ''), behind],
-        ] as const,
-    ),
-  )
+  const fragments = new Map<string, string>()
+  for (const name of asWritten) fragments.set(name, '').set(name.replace(/[?#].*/s, ''), behind)
   for (const [name, fragment] of [...fragments]) fragments.set(name.replaceAll('\\', '/'), fragment)
   fragments.delete('')
-  return [...fragments].map(([name, fragment]) => ({ name, fragment }))
+  return fragments
 }
 
-function atAddress(url: URL): ReferenceTarget {
-  const fragment = url.hash
-  url.hash = ''
-  return { is: 'address', url, fragment }
+/**
+ * Looks at an absolute path. A note may come from others, and what is uploaded may be public: an image must be below one of the
+ * folders, without a name on the way there that begins with a dot, and be an image by its bytes.
+ */
+export async function lookAt(path: string, folders: Surroundings['folders']): Promise<FoundImage> {
+  // Only the user sees the result. On Windows, even a lookup may connect to another machine, so such paths are rejected first.
+  const real = findWindowsFault(path, folders) ? undefined : await realpath(path).catch(() => undefined)
+  if (real === undefined) return { reason: ABSENT }
+  const advice = `If you trust the note, add --root ${dirname(real)}`
+  const open = () => openImage(path, { folders, advice })
+  try {
+    const file = await open()
+    await file.close()
+    return { image: { kind: 'file', name: path, path, size: file.status.size, open } }
+  } catch (error) {
+    return { reason: messageOf(error) }
+  }
 }
 
-const missing = (reason: string): ReferenceTarget => ({ is: 'missing', reason })
+/** @throws UploadError */
+async function openImage(path: string, rules: ForeignNameRules): Promise<HeldFile> {
+  const file = await new ForeignName(path, rules).open()
+  try {
+    const { contentType } = await sniffFile(file.handle)
+    if (contentType.startsWith('image/')) return file
+    throw new UploadError('source_failed', 'it is not an image')
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}

@@ -17,7 +17,12 @@ export interface Reference {
   readonly target: string
   /** The target as written, because the backslashes of a Windows path are not escapes. */
   readonly written?: string
+  /** Line number, from 1. */
+  readonly line: number
 }
+
+/** A reference in a part of a note. */
+type Found = Omit<Reference, 'line'>
 
 /** Maximum length of an embed, characters. Without a limit, parsing would take quadratic time. */
 const LONGEST_EMBED = 2048
@@ -153,15 +158,21 @@ export function findReferences(note: string): Reference[] {
   const names: Names = { found: [], definitions: new Map(), used: new Set() }
   scan(text, names)
   const definitions = [...names.definitions].filter(([label]) => names.used.has(label))
+  let [line, at] = [1, 0]
   return [...names.found, ...definitions.map(([, definition]) => definition)]
     .map(one => move(one, start))
     .sort((a, b) => a.from - b.from)
+    .map(one => {
+      line += note.slice(at, one.from).split('\n').length - 1
+      at = one.from
+      return { ...one, line }
+    })
 }
 
 interface Names {
-  readonly found: Reference[]
+  readonly found: Found[]
   /** By their normalized labels. */
-  readonly definitions: Map<string, Reference>
+  readonly definitions: Map<string, Found>
   /** Labels that images use. */
   readonly used: Set<string>
 }
@@ -198,9 +209,9 @@ function scanFootnote(text: string, start: number, { found, used }: Names): void
   found.push(...inside.found.map(one => move(one, text.length - own.length)))
 }
 
-const move = (one: Reference, by: number): Reference => ({ ...one, from: one.from + by, to: one.to + by })
+const move = (one: Found, by: number): Found => ({ ...one, from: one.from + by, to: one.to + by })
 
-function readAddress(node: SyntaxNode, text: string): Reference | undefined {
+function readAddress(node: SyntaxNode, text: string): Found | undefined {
   const address = node.getChild('URL')
   if (!address) return undefined
   const isBracketed = text[address.from] === '<'
@@ -228,7 +239,7 @@ function labelOfImage(node: SyntaxNode, text: string): string {
 const normalize = (label: string) => label.trim().replace(/\s+/g, ' ').toLowerCase().toUpperCase()
 
 /** Finds the images of HTML. In a blockquote, the marker before each line is not part of the HTML. */
-function readHtml(node: SyntaxNode, text: string): Reference[] {
+function readHtml(node: SyntaxNode, text: string): Found[] {
   const pieces: string[] = []
   let at = node.from
   for (const mark of node.getChildren('QuoteMark')) {
@@ -245,7 +256,7 @@ function readHtml(node: SyntaxNode, text: string): Reference[] {
 }
 
 /** Reads `image.png#part|alt|300`. In tables, the vertical bar is escaped. */
-function readEmbed({ from, to }: SyntaxNode, text: string): Reference {
+function readEmbed({ from, to }: SyntaxNode, text: string): Found {
   const [target = ''] = text.slice(from + 3, to - 2).split(/\\?\|/)
   return { kind: 'embed', from, to, target: target.replace(/#.*/s, '').trim() }
 }

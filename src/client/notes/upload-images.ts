@@ -1,17 +1,14 @@
 import { basename, dirname } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describeFileError } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
-import { isAt } from '../../http/addresses.ts'
 import type { Entry } from '../entries.ts'
 import { INTERRUPTION } from '../result.ts'
-import { findImage } from './find-image.ts'
+import { findAddress, findFile, type Surroundings } from './find-image.ts'
 import { imageRootOf } from './front-matter.ts'
-import { createImageFinders, findRepository } from './image-files.ts'
 import { type Note, readNote, replaceNote } from './note-file.ts'
 import { findReferences, type Reference } from './references.ts'
-import { type NewLink, rewrite, toDiff } from './rewrite.ts'
-import { createVaults } from './vault.ts'
+import { rewrite, toDiff } from './rewrite.ts'
+import { createVaults, findRepository } from './vault.ts'
 
 /** A note from the command line, or one in a folder from the command line. */
 export interface NamedNote {
@@ -60,63 +57,45 @@ const TOGETHER = 32
 /** Number of notes that are read in parallel. */
 const SIDE_BY_SIDE = 4
 
-/** Number of references after which the event loop handles other work. */
-const REFERENCES_PER_TICK = 500
-
-/** A reference and its image. The fragment, such as `#right`, stays in the link. */
-interface WantedImage {
-  readonly reference: Reference
-  readonly image: Entry
-  readonly fragment?: string | undefined
-}
-
 /** A note and the references in it. */
 interface ReadNote {
   readonly path: string
   readonly note?: Note
-  readonly wanted: readonly WantedImage[]
+  readonly wanted: readonly {
+    readonly reference: Reference
+    readonly image: Entry
+    readonly fragment?: string
+  }[]
   readonly failures: ImageFailure[]
 }
 
 /** Uploads each image of the notes once and replaces the links. A note is written after its images have been stored. */
 export async function uploadImages(notes: readonly NamedNote[], options: UploadImagesOptions): Promise<void> {
-  const finderFor = createImageFinders()
-  const repositoryOf = new Map<string, Promise<string | undefined>>()
-  const vaultOf = createVaults(options.signal)
+  const { from, roots, signal, isDryRun } = options
+  const vaultOf = createVaults(signal)
   const stored = new Map<string, StoredImage>()
 
-  /** The folders whose images a note may name. */
-  async function foldersOf(note: string, named: string, vaultRoot: string): Promise<[string, ...string[]]> {
-    const folder = dirname(note)
-    const repository = repositoryOf.get(folder) ?? findRepository(folder)
-    repositoryOf.set(folder, repository)
-    const others = new Set([named, vaultRoot, (await repository) ?? named, ...options.roots])
-    others.delete(folder)
-    return [folder, ...others]
-  }
-
   async function look({ path, folder }: NamedNote): Promise<ReadNote> {
-    const wanted: WantedImage[] = []
+    const wanted: ReadNote['wanted'][number][] = []
     const failures: ImageFailure[] = []
     try {
       const note = await readNote(path)
-      const lineOf = createLineCount(note.text)
-      const imageRoot = imageRootOf(note.text)
       const vault = await vaultOf(path, folder)
-      const find = finderFor(await foldersOf(path, folder, vault.root))
-      const references = mayNameImages(note.text) ? findReferences(note.text) : []
-      for (const [index, reference] of references.entries()) {
-        // Cached references never yield to the event loop, so without this Ctrl-C would have no effect.
-        if (index % REFERENCES_PER_TICK === REFERENCES_PER_TICK - 1) await nextTurn()
-        if (options.signal.aborted) break
-        const fail = (reason: string) =>
-          failures.push({ line: lineOf(reference.from), target: reference.target, reason })
-        const found = await findImage(reference, path, vault, find, imageRoot)
-        if (found?.is === 'address' && isAt(options.from, found.url))
-          wanted.push({ reference, image: atUrl(found.url), fragment: found.fragment })
-        if (options.from.length > 0) continue
-        if (found?.is === 'missing') fail(found.reason)
-        if (found?.is === 'file') wanted.push({ reference, image: found.entry, fragment: found.fragment })
+      const repository = await findRepository(dirname(path))
+      const others = new Set([
+        folder,
+        vault.root,
+        ...(repository === undefined ? [] : [repository]),
+        ...roots,
+      ])
+      others.delete(dirname(path))
+      const imageRoot = imageRootOf(note.text)
+      const around: Surroundings = { folders: [dirname(path), ...others], vault, imageRoot }
+      for (const reference of mayNameImages(note.text) ? findReferences(note.text) : []) {
+        if (signal.aborted) break
+        const found = from.length > 0 ? findAddress(reference, from) : await findFile(reference, around)
+        if (found?.image) wanted.push({ reference, ...found })
+        else if (found) failures.push(failureAt(reference, found.reason))
       }
       return { path, note, wanted, failures }
     } catch (error) {
@@ -125,22 +104,17 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
   }
 
   async function finish({ path, note, wanted, failures }: ReadNote): Promise<NoteReport> {
-    const links: NewLink[] = []
-    const lineOf = createLineCount(note?.text ?? '')
-    for (const { reference, image, fragment = '' } of wanted) {
-      const result = stored.get(image.name)
-      if (note === undefined || result === undefined) continue
-      if ('url' in result) links.push({ reference, url: result.url + fragment })
-      else failures.push({ line: lineOf(reference.from), target: reference.target, reason: result.error })
-    }
+    const links = wanted.flatMap(({ reference, image, fragment = '' }) => {
+      const result = stored.get(image.name) ?? { error: INTERRUPTION }
+      if ('url' in result) return { reference, url: result.url + fragment }
+      failures.push(failureAt(reference, result.error))
+      return []
+    })
     if (note === undefined || links.length === 0) return { path, links: 0, failures }
     const text = rewrite(note.text, links)
-    if (options.isDryRun) {
-      const lineOf = createLineCount(note.text)
-      const images = wanted.map(({ reference, image }) => ({
-        line: lineOf(reference.from),
-        target: reference.target,
-        image: image.name,
+    if (isDryRun) {
+      const images = wanted.map(({ reference: { line, target }, image: { name } }) => ({
+        ...{ line, target, image: name },
       }))
       return { path, links: links.length, diff: toDiff(note.text, text), images, failures }
     }
@@ -152,12 +126,12 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
     }
   }
 
-  for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
+  for (let at = 0; at < notes.length && !signal.aborted; at += TOGETHER) {
     const seen = await mapConcurrently(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
-    if (options.signal.aborted) return
+    if (signal.aborted) return
     const images = new Map(seen.flatMap(one => one.wanted.map(({ image }) => [image.name, image])))
     const missing = [...images.values()].filter(({ name }) => !stored.has(name))
-    const results = options.isDryRun
+    const results = isDryRun
       ? missing.map(image => ({ url: placeholderFor(image) }))
       : await options.store(missing)
     for (const [index, { name }] of missing.entries())
@@ -166,7 +140,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
   }
 }
 
-const atUrl = (url: URL): Entry => ({ kind: 'url', name: url.href, path: '', size: 0 })
+const failureAt = ({ line, target }: Reference, reason: string): ImageFailure => ({ line, target, reason })
 
 /** Most notes name none, and need no parser. */
 const mayNameImages = (text: string) => text.includes('![') || /<(?:img|source)\b/i.test(text)
@@ -175,17 +149,4 @@ const mayNameImages = (text: string) => text.includes('![') || /<(?:img|source)\
 function placeholderFor({ kind, name, path }: Entry): string {
   const last = kind === 'url' ? new URL(name).pathname.split('/').at(-1) : encodeURIComponent(basename(path))
   return `https://…/${last}`
-}
-
-/** Finds the lines of positions that ascend. */
-function createLineCount(text: string): (position: number) => number {
-  let line = 1
-  let at = 0
-  return position => {
-    for (let end = text.indexOf('\n', at); end !== -1 && end < position; end = text.indexOf('\n', at)) {
-      at = end + 1
-      line++
-    }
-    return line
-  }
 }

@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { dirname, join, posix, relative, sep } from 'node:path'
+import { isBelowAny } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
 import { walk } from '../walk.ts'
 
@@ -7,12 +9,12 @@ import { walk } from '../walk.ts'
 export interface Vault {
   /** Absolute path. */
   readonly root: string
-  /** Whether it is one of Obsidian, which looks up the addresses of Markdown images by name, too. */
+  /** Whether it is one of Obsidian, which looks up the URLs of Markdown images by name, too. */
   readonly isObsidian: boolean
   /**
-   * What a link leads to as Obsidian has it: the path from the root or, with `./` and `../`, from the note; else the file
-   * whose path ends so. Of several the one below the note's folder, then the one with the shortest path. Upper and lower
-   * case are the same.
+   * Finds what Obsidian would: the path from the root or, with `./` and `../`, from the note; otherwise a file whose path ends
+   * so. Of several, it is one below the folder of the note, and then the one with the shortest path. Upper and lower case are
+   * the same.
    *
    * @param folder of the note, absolute
    * @returns absolute path
@@ -20,23 +22,14 @@ export interface Vault {
   find(link: string, folder: string): Promise<string | undefined>
 }
 
-/** Folder with the settings of an Obsidian vault, in its root. */
-const OBSIDIAN = '.obsidian'
-
 /**
- * Knows the vaults of notes: the nearest folder around a note that holds the settings of Obsidian, else the one that was
+ * Knows the vaults of notes: the nearest folder above a note that has the settings of Obsidian, or else the folder that was
  * named on the command line.
  */
 export function createVaults(signal: AbortSignal): (note: string, named: string) => Promise<Vault> {
-  const roots = new Map<string, Promise<string | undefined>>()
   const vaults = new Map<string, Vault>()
-  const rootOf = (folder: string): Promise<string | undefined> => {
-    const known = roots.get(folder) ?? findRoot(folder, rootOf)
-    roots.set(folder, known)
-    return known
-  }
   return async (note, named) => {
-    const found = await rootOf(dirname(note))
+    const found = await findUp(dirname(note), '.obsidian')
     const root = found ?? named
     const vault = vaults.get(root) ?? createVault(root, found !== undefined, signal)
     vaults.set(root, vault)
@@ -44,78 +37,59 @@ export function createVaults(signal: AbortSignal): (note: string, named: string)
   }
 }
 
-async function findRoot(
-  folder: string,
-  rootOf: (folder: string) => Promise<string | undefined>,
-): Promise<string | undefined> {
-  const settings = await stat(join(folder, OBSIDIAN)).catch(() => undefined)
-  if (settings?.isDirectory()) return folder
-  return folder === dirname(folder) ? undefined : rootOf(dirname(folder))
+/**
+ * The repository that a note is in. Undefined if there is none, or if it contains the home folder of the user: people keep
+ * their settings in such repositories.
+ */
+export async function findRepository(folder: string, home = homedir()): Promise<string | undefined> {
+  const root = await findUp(folder, '.git')
+  return root !== undefined && isBelowAny(home, [root]) ? undefined : root
+}
+
+/** The nearest folder, from this one upwards, that has something of this name. */
+async function findUp(folder: string, name: string): Promise<string | undefined> {
+  if (await stat(join(folder, name)).catch(() => undefined)) return folder
+  return folder === dirname(folder) ? undefined : findUp(dirname(folder), name)
 }
 
 function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Vault {
   const index = once(() => indexByEnd(root, signal))
-  /** What links lead to, by the folder of the note and the path: notes name an image more than once. */
-  const found = new Map<string, string | undefined>()
   return {
     root,
     isObsidian,
     async find(link, folder) {
       const from = relative(root, folder).split(sep).join('/')
-      const path = /^\.\.?\//.test(link) ? posix.join(from, link) : posix.normalize(link.replace(/^\//, ''))
-      const asked = { path: fold(path), from, isExact: /^\.{0,2}\//.test(link) }
-      const key = JSON.stringify(asked)
-      if (!found.has(key)) found.set(key, findIn(await index(), asked))
-      const best = found.get(key)
+      const path = fold(
+        /^\.\.?\//.test(link) ? posix.join(from, link) : posix.normalize(link.replace(/^\//, '')),
+      )
+      const ending = (await index()).get(path) ?? []
+      const exact = ending.find(one => fold(one) === path)
+      const isExact = exact !== undefined || /^\.{0,2}\//.test(link)
+      const best = isExact ? exact : (ending.find(one => one.startsWith(`${from}/`)) ?? ending[0])
       return best && join(root, best)
     },
   }
 }
 
-/** A file of a vault: its path from the root, with slashes, as it is and folded. */
-interface Indexed {
-  readonly path: string
-  readonly folded: string
-}
-
-function findIn(
-  index: ReadonlyMap<string, readonly Indexed[]>,
-  { path, from, isExact }: { path: string; from: string; isExact: boolean },
-): string | undefined {
-  const ending = index.get(path) ?? []
-  const exact = ending.find(({ folded }) => folded === path)
-  if (exact !== undefined || isExact) return exact?.path
-  const near = from === '' ? [] : ending.filter(one => one.path.startsWith(`${from}/`))
-  return shortest(near.length > 0 ? near : ending)?.path
-}
-
-/** If there are several, the first by the alphabet. */
-function shortest(files: readonly Indexed[]): Indexed | undefined {
-  let best = files[0]
-  for (const one of files) {
-    if (best === undefined) return undefined
-    const less = one.path.length - best.path.length
-    if (less < 0 || (less === 0 && one.path < best.path)) best = one
-  }
-  return best
-}
-
 /** macOS writes letters with accents in two characters. */
 const fold = (text: string) => text.normalize('NFC').toLowerCase()
 
-/** Files by each end of their folded paths: `x/y/a.png`, `y/a.png` and `a.png`. */
-async function indexByEnd(root: string, signal: AbortSignal): Promise<Map<string, Indexed[]>> {
-  const index = new Map<string, Indexed[]>()
-  for await (const file of walk(root, () => {}, signal)) {
-    const path = relative(root, file).split(sep).join('/')
-    const folded = fold(path)
-    for (let at = 0; ; ) {
-      const end = folded.slice(at)
+/**
+ * The paths of files from the root, with slashes, by each end of their folded paths: `x/y/a.png`, `y/a.png` and `a.png`. The
+ * shortest path is the first.
+ */
+async function indexByEnd(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, string[]>> {
+  const paths: string[] = []
+  for await (const file of walk(root, () => {}, signal)) paths.push(relative(root, file).split(sep).join('/'))
+  paths.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
+  const index = new Map<string, string[]>()
+  for (const path of paths) {
+    const names = fold(path).split('/')
+    for (const at of names.keys()) {
+      const end = names.slice(at).join('/')
       const same = index.get(end)
-      if (same) same.push({ path, folded })
-      else index.set(end, [{ path, folded }])
-      at = folded.indexOf('/', at) + 1
-      if (at === 0) break
+      if (same) same.push(path)
+      else index.set(end, [path])
     }
   }
   return index
