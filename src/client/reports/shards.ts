@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { REVIEW_SUFFIX } from '../../payload/file-name.ts'
 import { toJsonLine } from '../../safe-text.ts'
 import { entryOfBytes } from '../entries.ts'
@@ -13,6 +14,9 @@ export interface Shard {
   readonly index: number
   readonly of: number
 }
+
+/** Lists that are read at the same time. */
+const AT_ONCE = 16
 
 /**
  * Stores the review of one shard at the destination, and publishes those of all shards that are there. Afterwards it looks again:
@@ -33,6 +37,20 @@ export async function publishShards(
   const list = entryOfBytes(names[index - 1] ?? '', Buffer.from(toJsonLine(own)))
   const [stored] = await uploadAll(uploads, [list], signal)
   if (stored?.url === undefined) throw new Error(`its list of images was not stored: ${stored?.error}`)
+  // The signature of a link is another one each time.
+  const withoutSignature = (link = '') => link.split('?', 1)[0] ?? ''
+  /** Lists that were read, by their links: a list that is stored again has another link. */
+  const read = new Map<string, Review>()
+  const readList = async (link: string | undefined, at: number): Promise<Review[]> => {
+    if (at === index - 1) return [own]
+    const known = read.get(withoutSignature(link))
+    if (known || link === undefined) return known ? [known] : []
+    const bytes = await fetch(link, signal)
+    if (bytes === undefined) return []
+    const review = parseReview(bytes)
+    read.set(withoutSignature(link), review)
+    return [review]
+  }
   let published = ''
   // Each round is for a shard that has come in, or was run again.
   for (let round = 0; round < 2 * of + 2; round++) {
@@ -42,17 +60,10 @@ export async function publishShards(
     )
     if (links[index - 1] === undefined)
       throw new Error('the server finds no lists of this client. Use an upload key or a token')
-    // The signature of a link is another one each time.
-    const found = links.map(link => link?.split('?')[0] ?? '').join(' ')
+    const found = links.map(withoutSignature).join(' ')
     if (found === published) return
     published = found
-    const reviews = await Promise.all(
-      links.map(async (link, at): Promise<Review[]> => {
-        if (at === index - 1) return [own]
-        const bytes = link === undefined ? undefined : await fetch(link, signal)
-        return bytes ? [parseReview(bytes)] : []
-      }),
-    )
+    const reviews = await mapConcurrently(links, AT_ONCE, readList)
     await publish(mergeShards(reviews.flat(), of, own))
   }
 }

@@ -64,11 +64,13 @@ function createStore(pause: () => Promise<void>) {
       return links
     },
   }
+  const fetched: string[] = []
   const fetch = async (link: string) => {
     await pause()
+    fetched.push(new URL(link).pathname)
     return versions.get(new URL(link).pathname)
   }
-  return { uploads: uploads as Uploads, fetch, signal }
+  return { uploads: uploads as Uploads, fetch, fetched, signal }
 }
 
 it('attack: shards that run at the same time lose each other, in 300 orders', async () => {
@@ -103,6 +105,19 @@ it('attack: shards that run at the same time lose each other, in 300 orders', as
     expect(comment && show(comment)).toContain('again.png new')
     expect(comment && show(comment)).not.toContain('2.png new')
   }
+})
+
+it('a shard reads each list once, however often others come in', async () => {
+  const store = createStore(async () => {})
+  const publishOne = (index: number, publish = async () => {}) =>
+    publishShards({ rows: [] }, { index, of: 4 }, ['run'], store, publish)
+  await publishOne(2)
+  store.fetched.length = 0
+  await publishOne(1, async () => {
+    if (store.fetched.length === 1) await publishOne(3)
+  })
+  // The third shard has read the first and the second, and the first has read the second and the third.
+  expect(store.fetched.sort()).toEqual(['/0', '/0', '/1', '/2'])
 })
 
 it('a client whose lists are not found, such as an anonymous one, publishes nothing', async () => {
