@@ -91,9 +91,10 @@ function markChanged(a: Pixels, b: Pixels, isChanged: Uint8Array, width: number)
   for (const one of [a, b])
     for (let y = 0; y < one.height; y++)
       isChanged.fill(1, y * width + (y < bothHigh ? bothWide : 0), y * width + one.width)
+  const [wordsOfA, wordsOfB] = [a.words, b.words]
   for (let y = 0; y < bothHigh; y++)
     for (let x = 0; x < bothWide; x++)
-      if (a.words[y * a.width + x] !== b.words[y * b.width + x] && !looksEqual(a, b, x, y)) {
+      if (wordsOfA[y * a.width + x] !== wordsOfB[y * b.width + x] && !looksEqual(a, b, x, y)) {
         isChanged[y * width + x] = 1
         count++
       }
@@ -106,9 +107,13 @@ function draw(image: Pixels, isChanged: Uint8Array, width: number): Uint8Array {
   for (let y = 0; y < image.height; y++)
     for (let x = 0; x < image.width; x++) {
       const at = (y * width + x) * 3
-      drawn.fill(255 + (brightnessOf(image, y * image.width + x) - 255) * BACKGROUND, at, at + 3)
+      const grey = 255 + (brightnessOf(image, y * image.width + x) - 255) * BACKGROUND
+      drawn[at] = grey
+      drawn[at + 1] = grey
+      drawn[at + 2] = grey
     }
-  for (let at = 0; at < isChanged.length; at++) if (isChanged[at] === 1) drawn.set([255, 0, 0], at * 3)
+  const red = new Uint8Array([255, 0, 0])
+  for (let at = 0; at < isChanged.length; at++) if (isChanged[at] === 1) drawn.set(red, at * 3)
   return drawn
 }
 
@@ -131,8 +136,9 @@ function brightnessOf({ bytes }: Pixels, pixel: number): number {
  *   Ramos, 2010
  */
 function distance(a: Pixels, pixelOfA: number, b: Pixels, pixelOfB: number): number {
-  const channel = (n: number) => (a.bytes[pixelOfA * 4 + n] ?? 0) - (b.bytes[pixelOfB * 4 + n] ?? 0)
-  const [red, green, blue] = [channel(0), channel(1), channel(2)]
+  const red = (a.bytes[pixelOfA * 4] ?? 0) - (b.bytes[pixelOfB * 4] ?? 0)
+  const green = (a.bytes[pixelOfA * 4 + 1] ?? 0) - (b.bytes[pixelOfB * 4 + 1] ?? 0)
+  const blue = (a.bytes[pixelOfA * 4 + 2] ?? 0) - (b.bytes[pixelOfB * 4 + 2] ?? 0)
   const luma = red * 0.299 + green * 0.587 + blue * 0.114
   const inPhase = red * 0.596 - green * 0.274 - blue * 0.322
   const quadrature = red * 0.211 - green * 0.523 + blue * 0.312
@@ -150,20 +156,34 @@ function isSmoothed(one: Pixels, other: Pixels, x: number, y: number): boolean {
   const pixel = y * width + x
   const brightness = brightnessOf(one, pixel)
   let equal = 0
-  let [darkest, brightest] = [brightness, brightness]
-  let [dark, bright] = [pixel, pixel]
+  let darkest = brightness
+  let brightest = brightness
+  let dark = pixel
+  let bright = pixel
   for (let nextY = Math.max(y - 1, 0); nextY <= Math.min(y + 1, height - 1); nextY++)
     for (let nextX = Math.max(x - 1, 0); nextX <= Math.min(x + 1, width - 1); nextX++) {
       const neighbor = nextY * width + nextX
       if (neighbor === pixel) continue
       const next = brightnessOf(one, neighbor)
       if (next === brightness && ++equal > MOST_EQUAL) return false
-      if (next < darkest) [darkest, dark] = [next, neighbor]
-      if (next > brightest) [brightest, bright] = [next, neighbor]
+      if (next < darkest) {
+        darkest = next
+        dark = neighbor
+      }
+      if (next > brightest) {
+        brightest = next
+        bright = neighbor
+      }
     }
-  const isInBoth = (at: number) =>
-    [one, other].every(image => isInArea(image, at % width, Math.floor(at / width)))
-  return dark !== pixel && bright !== pixel && (isInBoth(dark) || isInBoth(bright))
+  if (dark === pixel || bright === pixel) return false
+  return isInAreas(one, other, dark) || isInAreas(one, other, bright)
+}
+
+/** Whether a pixel of `one` is part of an area of one color in both images. */
+function isInAreas(one: Pixels, other: Pixels, pixel: number): boolean {
+  const x = pixel % one.width
+  const y = Math.floor(pixel / one.width)
+  return isInArea(one, x, y) && isInArea(other, x, y)
 }
 
 /** Whether more than two neighbors have the same color. At the edge of an image, one of those that are missing counts, too. */
