@@ -38,6 +38,12 @@ export async function startStubBucket(): Promise<StubBucket> {
       res.writeHead(204).end()
       return
     }
+    if (req.method === 'POST') {
+      // A check begins an upload in parts, and aborts it.
+      const begun = '<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>'
+      res.setHeader('x-amz-request-id', 'r').end(begun)
+      return
+    }
     if (req.method !== 'PUT') {
       if (req.method === 'HEAD') looks.push(key)
       const object = objects.get(key)

@@ -20,7 +20,7 @@ type Files = Record<string, unknown>
 async function cloneRepository(brings: (command: readonly string[]) => Files, own: Files = {}) {
   const root = await makeDirectory()
   const [cwd, home, proof] = [join(root, 'repo'), join(root, 'home'), join(root, 'proof')]
-  const command = ['sh', '-c', `touch ${proof}; echo https://img.example/a`]
+  const command = ['sh', '-c', `touch ${proof}; cat >/dev/null; echo https://img.example/a`]
   const evil = `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(proof)}, '')\n`
   const repository: Files = {
     'evil.mjs': `${evil}export default () => []`,
