@@ -255,18 +255,6 @@ describe('sftp at OpenSSH', () => {
     await expect.poll(proxy.connections, { timeout: 5000 }).toBe(0)
   })
 
-  it('gives up at once while it connects', async () => {
-    const proxy = await startProxy([server.port])
-    onTestFinished(() => proxy.close())
-    proxy.silence()
-    const own = await openForTest({ ...loginOf(server), port: proxy.port })
-    const abort = new AbortController()
-    const put = own.put(objectOf('a.bin', Buffer.of(1)), abort.signal)
-    await expect.poll(proxy.accepted).toBe(1)
-    abort.abort()
-    await expect(put).rejects.toThrow('aborted')
-  })
-
   it.each(['0600', '0644', '666', '0777'])(
     'gives files the mode %s, whatever the umask of the server',
     async mode => {

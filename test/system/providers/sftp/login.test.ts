@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import ssh2 from 'ssh2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { failureOf } from '../../../helpers/failure-of.ts'
-import { findFreePorts } from '../../../helpers/free-port.ts'
 import { hasAll, needs, needsAll } from '../../../helpers/needs.ts'
 import { makeKey, OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../../../servers/openssh.ts'
 import { PROFTPD_NEEDS } from '../../../servers/proftpd.ts'
@@ -228,15 +227,6 @@ describe('a login by password', () => {
 })
 
 describe('what is no SFTP server', () => {
-  it('is not there: may pass', async () => {
-    const port = await findFreePorts()
-    const error = await failureOf(check({ port, username: 'u', password: 'p' }))
-    expect(error).toMatchObject({ code: 'destination_failed', retryable: true })
-    expect(error.message).toBe(
-      `"sftp/Default" (127.0.0.1, port ${port}) can't be reached: it refuses connections. Try again, or check "providers.sftp.Default" in the configuration.`,
-    )
-  })
-
   it.each([
     ['speaks another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'closed the connection', true],
     ['speaks an SSH of old', 'SSH-1.5-old\r\n', 'is not a compatible SSH server', false],
