@@ -156,29 +156,6 @@ describe('upload --comment', () => {
     expect(forge.comments[0]?.body).toContain('**3 new**')
   })
 
-  it('pairs images by their paths below the folders, not by their last names', async () => {
-    const [cwd, forge] = [await prepare(), await startForge()]
-    const images = [
-      'old/Tooltip/default.png',
-      'old/Card/small.png',
-      'now/Card/default.png',
-      'now/Card/small.png',
-    ]
-    for (const name of images) {
-      await mkdir(join(cwd, name, '..'), { recursive: true })
-      await writeFile(join(cwd, name), makePicture())
-    }
-    const said = '**1 changed · 1 new · 1 gone**'
-    const args = ['upload', '--comment', '--compare', 'old', '--format', 'json', 'now']
-    const { stdout } = await runCli(args, { cwd, env: actions(forge) })
-    expect(forge.comments[0]?.body).toContain(said)
-    expect(forge.comments[0]?.body).toContain('- gone: <code>Tooltip/default.png</code>')
-    const before = await runCli(['upload', '--format', 'json', 'old'], { cwd })
-    await writeFile(join(cwd, 'before.json'), before.stdout)
-    const dry = await runCli(['comment', '--dry-run', '--compare', 'before.json'], { cwd, input: stdout })
-    expect(dry.stdout).toContain(said)
-  })
-
   it('says what failed in the comment, and when the comment itself failed', async () => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const half = await runCli(['upload', '--comment', 'shots/new.png', '@all.png'], {
@@ -455,21 +432,6 @@ describe('comment --compare', () => {
     expect((await runCli([...args, url], { cwd, input: list('new') })).stderr).toContain(
       'returned status 401',
     )
-  })
-
-  it.each([
-    [[], /1 changed[\s\S]*100 % of the pixels changed/],
-    [['--threshold', '100'], /1 the same/],
-  ])('compares the pixels behind the links: %j', async (more, said) => {
-    const cwd = await makeDirectory()
-    const { url, close } = await listen((req, res) =>
-      res.end(makeRed(9, [req.url === '/old' ? 0 : 200, 0, 0])),
-    )
-    onTestFinished(close)
-    const list = (name: string) => JSON.stringify([{ name: 'a.png', url: `${url}/${name}`, sha256: name }])
-    await writeFile(join(cwd, 'old.json'), list('old'))
-    const args = ['comment', '--dry-run', '--compare', 'old.json', '--server', url, ...more]
-    expect((await runCli(args, { cwd, input: list('new') })).stdout).toMatch(said)
   })
 })
 

@@ -32,6 +32,20 @@ it('pairs images by their path, and tells renamed ones by their content', () => 
   ])
 })
 
+it.each([
+  ['folders', at],
+  ['lists, which do not tell the folder', (...of: Parameters<typeof at>) => ({ result: at(...of).result })],
+])('pairs images of %s by their paths, not by their last names', (_, image) => {
+  const before = [image('Tooltip/default.png', '1'), image('Card/small.png', '2')]
+  const after = [image('Card/default.png', '3'), image('Card/small.png', '4')]
+  const states = pair(before, after).map(({ name, state }) => [name.split('/').slice(-2).join('/'), state])
+  expect(states).toEqual([
+    ['Card/default.png', 'new'],
+    ['Card/small.png', 'changed'],
+    ['Tooltip/default.png', 'gone'],
+  ])
+})
+
 it('shows what Playwright expected, what it got and the difference as one image', () => {
   const names = [
     'home-actual.png',
