@@ -510,6 +510,14 @@ const PEOPLE: readonly Row[] = [
   ['a peer that is not listed names nobody', behind({ from: ['192.0.2.7'] }), here(ALICE), 'unauthorized'],
   ['a peer that is not listed has a key', behind({ from: ['192.0.2.7'] }), here(ALICE, RIGHT), 'server'],
   ['a program beside a proxy elsewhere', behind({ from: ['192.0.2.7'] }), here(), 'loopback'],
+  ...['X-Who', 'X_Who'].map(
+    (name): Row => [
+      `another proxy on this machine sends the header that is configured, as ${name}`,
+      behind({ from: ['192.0.2.7'], userHeader: 'x-who' }),
+      here(`${name}: alice`),
+      /which reverse proxies add/,
+    ],
+  ),
   ['a proxy on a Unix socket', behind({ from: ['unix'] }), from(undefined, ALICE), 'proxy: alice'],
   ...[[], ['X-Proxy-Secret: wrong'], [`${RIGHT_SECRET}x`], ['X-Proxy-Secret: Größe']].map(
     (secret): Row => [
