@@ -51,6 +51,19 @@ it('a repetition got the link of a file that had been removed', async () => {
   expect(await send(app, 'k1', { 'a.png': 'other' })).toMatchObject({ code: 'idempotency_key_reused' })
 })
 
+it('attack: a client asks for the answer of another one with its Idempotency-Key', async () => {
+  const keys = ['alice', 'bob'].map(name => ({ name, key: `k3y-0f-${name}-12345678` }))
+  const app = await startApp({ config: { keyTemplate, auth: { loopbackExempt: false, keys } } })
+  const sendBy = (client: number) => {
+    const headers = { 'Idempotency-Key': 'k1', 'X-Upload-Key': keys[client]?.key ?? '' }
+    return post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }), headers })
+  }
+  const [first, other, again] = [await sendBy(0), await sendBy(1), await sendBy(0)]
+  expect(other).toMatchObject({ status: 200 })
+  expect(other.result).not.toEqual(first.result)
+  expect(again.result).toEqual(first.result)
+})
+
 describe('a key with another request', () => {
   const local = { first: folder('one'), second: folder('two') }
   const shared = shareApp({ config: { keyTemplate, default: 'local/first', providers: { local } } })

@@ -232,6 +232,17 @@ it('attack: a header of one’s own for tokens of a reverse proxy is open to no 
   expect(await upload({ headers: ['X-Id-Token: x'] })).toMatchObject({ status: 401 })
 })
 
+it('attack: forged tokens in the header of a reverse proxy count, too', async () => {
+  const { token, upload } = await startWith(
+    { preset: undefined, algorithms: ['RS256'], header: 'X-Id-Token', user: '{repository}' },
+    { maxFailures: 3 },
+  )
+  const right = await token()
+  for (let i = 0; i < 3; i++)
+    expect(await upload({ headers: [`X-Id-Token: ${right}x`] })).toMatchObject({ status: 401 })
+  expect(await upload({ headers: [`X-Id-Token: ${right}`] })).toMatchObject({ status: 429 })
+})
+
 const CIRCLE = 'oidc.circleci.com/'
 const SERVICE_ACCOUNT = 'system:serviceaccount:ci:builder'
 
