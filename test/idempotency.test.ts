@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
-import { download, formOf, post } from './helpers/form.ts'
+import { download, formOf, list, post } from './helpers/form.ts'
+import { startGate } from './helpers/gate.ts'
 import { shareApp, startApp, type TestApp } from './helpers/start-app.ts'
 
 // What becomes of a repetition in each state of the first request stands in test/store/uploads.test.ts.
@@ -62,6 +63,22 @@ it('attack: a client asks for the answer of another one with its Idempotency-Key
   expect(other).toMatchObject({ status: 200 })
   expect(other.result).not.toEqual(first.result)
   expect(again.result).toEqual(first.result)
+})
+
+it('goes on with a request whose client has left, for the repetition', async () => {
+  const gate = await startGate()
+  const app = await startApp({ config: { keyTemplate } })
+  const leave = new AbortController()
+  const request = { ...list(gate.url), headers: { 'Idempotency-Key': 'k1', ...list().headers } }
+  const sent = post(`${app.url}/upload`, { ...request, signal: leave.signal })
+  await gate.reached(1)
+  leave.abort()
+  await expect(sent).rejects.toThrow()
+  await expect.poll(() => app.rawLog()).toContain('client disconnected')
+  gate.open()
+  await expect.poll(app.files).toHaveLength(1)
+  expect(await post(`${app.url}/upload`, request)).toMatchObject({ status: 200 })
+  expect(await app.files()).toHaveLength(1)
 })
 
 describe('a key with another request', () => {
