@@ -1,4 +1,4 @@
-import { onAbort } from '../../flow/cancellation.ts'
+import { createCanceller, onAbort } from '../../flow/cancellation.ts'
 import { createSlots } from '../../flow/slots.ts'
 import { responseCode } from '../shared/file-tree.ts'
 import type { FtpConnection } from './connect.ts'
@@ -15,7 +15,7 @@ const TOO_MANY = new Set([421, 530])
  * @param size maximum number of connections. Fewer are opened if the server accepts fewer
  */
 export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>) {
-  const closing = new AbortController()
+  const closing = createCanceller()
   /** Connections without a task. The one that was used last is the last one. */
   const idle: FtpConnection[] = []
   /** Number of connections that are logged in. */
@@ -82,10 +82,15 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
   return {
     /** Waits for a connection. If the work fails or its signal is aborted, the connection is closed. */
     async use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
-      const either = AbortSignal.any([signal, closing.signal])
-      for (;;) {
-        const done = await tasks.run(() => runTask(work, either), either)
-        if (done) return done.result
+      const either = createCanceller() // not AbortSignal.any, see cancellation.ts
+      const stops = [signal, closing.signal].map(one => onAbort(one, () => either.abort(one.reason)))
+      try {
+        for (;;) {
+          const done = await tasks.run(() => runTask(work, either.signal), either.signal)
+          if (done) return done.result
+        }
+      } finally {
+        for (const stop of stops) stop()
       }
     },
     close() {
