@@ -5,14 +5,13 @@ import { createCautiousClock } from '../flow/clock.ts'
 import { once } from '../flow/once.ts'
 import { membersOf } from '../members.ts'
 import { createLimiters } from '../routes/app.ts'
-import { type Database, OtherSchema } from '../store/database.ts'
+import { OtherSchema } from '../store/database.ts'
 import { createHousekeeping } from '../uploader/housekeeping.ts'
 import { createPutQueues } from '../uploader/open.ts'
 import { type ConfiguredApp, type ConfiguredAppDeps, openConfiguredApp } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
 import { createRuntime, type ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
-import { noteServer } from './running-server.ts'
 
 export interface RunningServer {
   /** Real address, or that of the server of the same kind that was there already. */
@@ -113,14 +112,14 @@ export async function startServer(
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
   }
   const first = await orStop(async () => {
-    await assertSchema(runtime.database)
-    return openConfiguredApp(config, around)
+    const app = await openConfiguredApp(config, around)
+    await announce(app).catch(error => app.close().finally(() => Promise.reject(error)))
+    return app
   }).catch(async error => {
     await runtime.close()
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
-  const note = await noteServer(config, url, first.places).catch(() => undefined) // The database, in the same folder, then reports the error.
   use(first) // Nothing may be awaited from here to the log line with the URL.
   open()
 
@@ -131,6 +130,17 @@ export async function startServer(
     if (old) runtime.background.run(old.retire())
   }
 
+  /**
+   * Has commands find this server. A database that can't be used for another reason may be there later, and the housekeeping logs it.
+   *
+   * @throws OtherSchema
+   */
+  async function announce({ places }: ConfiguredApp): Promise<void> {
+    await runtime.owner.serve({ url, destinations: places }).catch(error => {
+      if (error instanceof OtherSchema) throw error
+    })
+  }
+
   async function reload(wanted: LoadedConfig): Promise<string[]> {
     const { config: possible, kept } = keepFixed((current ?? first).config, wanted)
     const next = await openConfiguredApp(possible, around)
@@ -139,7 +149,7 @@ export async function startServer(
       return []
     }
     use(next)
-    await note?.update(next.places).catch(() => {}) // Then links get a warning that they do not need.
+    await announce(next)
     logger.level = possible.settings.log.level
     return kept
   }
@@ -167,19 +177,9 @@ export async function startServer(
       housekeeping.stop()
       await runtime.close(end - performance.now())
       await last.close()
-      await note?.forget().catch(() => {}) // The file may have been deleted already.
       return finished
     },
   }
-}
-
-/** @throws OtherSchema. A database that can't be used for another reason may be there later, and the housekeeping logs it */
-async function assertSchema(database: Database): Promise<void> {
-  await database
-    .read(async () => {})
-    .catch(error => {
-      if (error instanceof OtherSchema) throw error
-    })
 }
 
 function notOurs(url: string): RunningServer {

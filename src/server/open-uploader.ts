@@ -160,7 +160,11 @@ function hooksOf(
  * @param queryTimeoutMs see `openPostgres`
  * @throws when a package is not installed that it needs
  */
-export function openDatabase(config: LoadedConfig, use?: DatabaseUse, queryTimeoutMs?: number): Database {
+export function openDatabase(
+  config: Pick<LoadedConfig, 'dataDirectory'> & { settings: Pick<LoadedConfig['settings'], 'database'> },
+  use?: DatabaseUse,
+  queryTimeoutMs?: number,
+): Database {
   const { driver, url } = config.settings.database
   return driver === 'postgres'
     ? openPostgres(url ?? '', queryTimeoutMs, { use })

@@ -1,110 +1,33 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
 import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
-import { systemCode } from '../errors.ts'
-import { makePath } from '../files/make-path.ts'
-import { membersOf } from '../members.ts'
+import { listServers, type Served } from '../store/owners.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
+import { openDatabase } from './open-uploader.ts'
 import { type ListenAddress, probeServer, urlOf } from './port.ts'
 
 type Located = Pick<LoadedConfig, 'dataDirectory'> & {
   readonly settings: Pick<Settings, 'server' | 'database'>
 }
 
-/** A running server of this data folder. There may be several, with different configurations. */
-interface Entry {
-  /** Its port may differ from the configured one. */
-  readonly url: string
-  /** Its destinations, as `placeIn` names them. */
-  readonly destinations: readonly string[]
-}
-
 /** A destination and the location of its files: another server may have other files under the same name. */
 export const placeIn = (destination: Pick<Destination, 'type' | 'name' | 'location'>) =>
   `${idOf(destination)} ${destination.location}`
 
-/** The files next to the database that have the entries: the first, and those with `-2`, `-3`… at the end. */
-const fileOf = ({ settings, dataDirectory }: Located) =>
-  `${settings.database.path ?? join(dataDirectory, 'store.db')}-server`
-
-const isSame = (a: string | undefined, b: string) => a !== undefined && new URL(a).href === new URL(b).href
-
-/** The note of a running server. */
-export interface Note {
-  /** Replaces the destinations, after a reload. */
-  update(destinations: readonly string[]): Promise<void>
-  forget(): Promise<void>
-}
-
-/** Saves where a server listens, and what it serves. */
-export async function noteServer(
-  config: Located,
-  url: string,
-  destinations: readonly string[],
-): Promise<Note> {
-  const first = fileOf(config)
-  await makePath(dirname(first), 0o700)
-  let text = ''
-  const toText = (destinations: readonly string[]) =>
-    (text = JSON.stringify({ url, pid: process.pid, destinations }))
-  const file = await claim(first, url, toText(destinations))
-  return {
-    async update(destinations) {
-      await writeFile(file, toText(destinations), { mode: 0o600 })
-    },
-    async forget() {
-      if ((await readFile(file, 'utf8')) === text) await rm(file)
-    },
-  }
-}
-
-/** Writes a new entry, or replaces that of a server that has ended. @returns its file */
-async function claim(first: string, url: string, text: string): Promise<string> {
-  for (let number = 1; ; number++) {
-    const file = number === 1 ? first : `${first}-${number}`
-    try {
-      await writeFile(file, text, { mode: 0o600, flag: 'wx' })
-      return file
-    } catch (error) {
-      if (systemCode(error) !== 'EEXIST') throw error
-    }
-    const entry = await readEntry(file)
-    // Only this server listens at its URL.
-    const isFree = entry === undefined || isSame(entry.url, url) || !(await isAlive(entry))
-    if (!isFree) continue
-    await writeFile(file, text, { mode: 0o600 })
-    return file
-  }
-}
-
-/** @returns undefined for an empty or damaged file, which a full disk leaves behind */
-async function readEntry(file: string): Promise<Entry | undefined> {
+/** The running servers of this machine that use the database of a configuration. None if it can't be read. */
+async function listRunning(config: Located): Promise<Served[]> {
+  const database = openDatabase(config, 'read')
   try {
-    const { url, destinations } = membersOf(JSON.parse(await readFile(file, 'utf8')))
-    if (typeof url !== 'string' || !Array.isArray(destinations) || !URL.canParse(url)) return undefined
-    return { url, destinations }
+    return await database.read(listServers)
   } catch {
-    return undefined
+    return []
+  } finally {
+    await database.close()
   }
-}
-
-/** A server that was killed leaves its entry behind. */
-const isAlive = async ({ url }: Entry) => (await probeServer(placeOf(url))).isAlive
-
-async function listRunning(config: Located): Promise<Entry[]> {
-  const first = fileOf(config)
-  const names = await readdir(dirname(first)).catch(() => [])
-  const mine = names.filter(name => name.startsWith(basename(first)) && /-server(?:-\d+)?$/.test(name))
-  const entries = await Promise.all(mine.sort().map(name => readEntry(join(dirname(first), name))))
-  const found = entries.filter(entry => entry !== undefined)
-  const alive = await Promise.all(found.map(isAlive))
-  return found.filter((_, index) => alive[index])
 }
 
 /**
- * URL of a server that uses the database of a configuration; undefined if none responds.
+ * URL of a server that uses the database of a configuration; undefined if none is running.
  *
  * @param place of a destination that it must have, as `placeIn` names it
  */

@@ -1,4 +1,4 @@
-import { dropOwner, isGone, newOwner, SCOPE } from '../flow/owner.ts'
+import { dropOwner, isGone, newOwner, parseOwner, SCOPE } from '../flow/owner.ts'
 import type { Database } from './database.ts'
 import { type Db, sql } from './sql.ts'
 
@@ -7,11 +7,21 @@ const LEASE_MS = 30_000
 /** Pause between two signs of life. */
 const BEAT_MS = 5000
 
+/** What a process serves that listens for requests. */
+export interface Served {
+  /** Its port may differ from the configured one. */
+  readonly url: string
+  /** Its destinations, as `placeIn` names them. */
+  readonly destinations: readonly string[]
+}
+
 /** This process, or a part of it, as others see it in the database: whether it works on an upload or an object, or has ended. */
 export interface Owner {
   readonly id: string
   /** Gives a sign of life. It is a write, so it shows whether the database works. */
   beat(): Promise<void>
+  /** Has other processes of this machine know what this one serves, and gives a sign of life. */
+  serve(served: Served): Promise<void>
   /** Gives a sign of life unless there was one a moment ago. Must be called before something is held for a longer time. */
   keepAlive(): Promise<void>
   /**
@@ -31,13 +41,14 @@ export function createOwner(database: Database): Owner {
   let [last, beforeLast] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
   let hasBeaten = false
+  let serves: string | null = null
 
   async function beat(): Promise<void> {
     hasBeaten = true
     const at = Date.now()
     await database.tx(async db => {
-      await db.run(sql`insert into owners (id, seen_at) values (${id}, ${db.time})
-        on conflict (id) do update set seen_at = excluded.seen_at`)
+      await db.run(sql`insert into owners (id, seen_at, serves) values (${id}, ${db.time}, ${serves})
+        on conflict (id) do update set seen_at = excluded.seen_at, serves = excluded.serves`)
     })
     ;[last, beforeLast] = [at, last]
   }
@@ -45,6 +56,10 @@ export function createOwner(database: Database): Owner {
   return {
     id,
     beat,
+    serve(served) {
+      serves = JSON.stringify(served)
+      return beat()
+    },
     async keepAlive() {
       if (Math.abs(Date.now() - last) >= BEAT_MS) await beat()
     },
@@ -71,4 +86,15 @@ export async function isAlive(db: Db, owner: string): Promise<boolean> {
   if (!row) return false
   const silentMs = (await db.now()) - row.seen_at
   return silentMs < LEASE_MS && !isGone(owner, silentMs, LEASE_MS)
+}
+
+/** The servers on this machine that use the database. */
+export async function listServers(db: Db): Promise<Served[]> {
+  const rows = await db.all<{ id: string; serves: string }>(
+    sql`select id, serves from owners where serves is not null order by seen_at`,
+  )
+  const found: Served[] = []
+  for (const { id, serves } of rows)
+    if (parseOwner(id)?.host === SCOPE && (await isAlive(db, id))) found.push(JSON.parse(serves))
+  return found
 }

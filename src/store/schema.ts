@@ -1,5 +1,5 @@
 /** Version of the tables below. Raise it with each change: a database keeps the version that it was made with. */
-export const SCHEMA_VERSION = 1
+export const SCHEMA_VERSION = 2
 
 /**
  * The tables. Times are milliseconds since the epoch by the clock of the database, lists are JSON text.
@@ -11,7 +11,7 @@ export const SCHEMA_VERSION = 1
  * | `objects` | one object at a location: its lock, its content and when it expires | when an upload claims it, and when it is stored |
  * | `files` | one stored file: the history | when the upload ends |
  * | `quotas` | what one client has used in one window | when an upload begins |
- * | `owners` | one process and its last sign of life | every few seconds |
+ * | `owners` | one process, its last sign of life, and what it serves if it is a server | every few seconds |
  *
  * `objects.name` is the location and the folded key, so that spellings that are one file on some disks are one object.
  * `objects.state`: `storing` while an upload sends it; `stored`; `removing` while it is removed. `objects.holder` is the upload
@@ -20,7 +20,7 @@ export const SCHEMA_VERSION = 1
  * stored there again. `objects.following` is the next number to try if the key is in use.
  */
 export const SCHEMA: readonly string[] = [
-  'create table owners (id text primary key, seen_at bigint not null)',
+  'create table owners (id text primary key, seen_at bigint not null, serves text)',
   `create table uploads (
     id text primary key, state text not null, owner text not null, created_at bigint not null, ended_at bigint,
     caller text not null, destination text not null, request_id text not null, origins text not null,

@@ -170,7 +170,7 @@ describe('the history', () => {
         sql`insert into quotas values ('ci', 1000, ${old - 1000}, 1, 1), ('ci', 1000, ${Date.now()}, 1, 1)`,
       ),
     )
-    await database.tx(db => db.run(sql`insert into owners values ('long gone', 1)`))
+    await database.tx(db => db.run(sql`insert into owners (id, seen_at) values ('long gone', 1)`))
     expect(await pruneOld(database, Date.now())).toBe(false)
     const left = await Promise.all(ids.map(id => database.read(db => readUpload(db, id))))
     expect(left.map(upload => upload !== undefined)).toEqual([false, true, true, true])
