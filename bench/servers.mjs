@@ -1,7 +1,6 @@
 /** Starts what is measured, and reads from the system what it costs. */
 import { fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -17,8 +16,6 @@ const TICKS = 100
  * @typedef {object} Contender
  * @property {string} name
  * @property {(directory: string, port: number) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
- * @property {string} [node] program that runs it
- * @property {string} [heartbeat] method of its heartbeat, if not GET
  * @property {boolean} [wholeBody] whether it stores bodies unparsed
  * @property {boolean} [onlyUploads] whether it takes no lists of paths
  * @property {boolean} [sizeOnly] whether of what it stored only the size can be asked for
@@ -59,14 +56,6 @@ function floor(name, kind, ...more) {
   }
 }
 
-/** One of the programs that people come from; see peer-server.cjs. @param {'picgo' | 'piclist'} kind */
-export function peer(name, kind, packageFolder) {
-  const prepare = async (directory, port) => [
-    ...[beside('peer-server.cjs'), kind, packageFolder, join(directory, 'files'), String(port)],
-  ]
-  return { name, prepare, heartbeat: 'POST' }
-}
-
 /** Those that store in a folder. @type {Record<string, Contender>} */
 export const CONTENDERS = {
   ours: uploadServer('upload-server', { local: { durable: false } }),
@@ -105,7 +94,7 @@ export function onS3(target) {
   return uploadServer('upload-server, --s3', { s3 })
 }
 
-export function s3Options(options) {
+function s3Options(options) {
   const { endpoint, bucket } = options
   return { ...options, addressingStyle: 'path', region: 'us-east-1', urlPrefix: `${endpoint}/${bucket}` }
 }
@@ -133,7 +122,7 @@ export async function startServer(contender, settings) {
   const starting = startProcess(contender, settings, 0, port)
   const [server, startMs, listeningMs] = await Promise.all([
     starting,
-    msUntil(firstHeartbeat(port, starting, contender.heartbeat)),
+    msUntil(firstHeartbeat(port, starting)),
     msUntil(starting),
   ])
   /** From the start of the process to its first answer, and to the line of its log that says where it listens. */
@@ -150,31 +139,30 @@ async function findPort() {
 }
 
 /** Asked for from the start on, as a health check does. */
-async function firstHeartbeat(port, starting, method = 'GET') {
+async function firstHeartbeat(port, starting) {
   let isOver = false
   const end = () => {
     isOver = true
   }
   starting.catch(end)
   while (!isOver) {
-    const answer = await fetch(`http://127.0.0.1:${port}/heartbeat`, { method }).catch(() => undefined)
+    const answer = await fetch(`http://127.0.0.1:${port}/heartbeat`).catch(() => undefined)
     if (answer?.ok) return answer.text()
     if (answer) throw new Error(`The heartbeat was answered with ${answer.status}`)
     await sleep(1)
   }
 }
 
-async function startProcess(
-  { name, prepare, node = process.execPath },
-  { directory, isPinned, profile },
-  core,
-  port = 0,
-) {
+async function startProcess({ name, prepare }, { directory, isPinned, profile }, core, port = 0) {
   const own = join(directory, name.replace(/\W+/g, '-'))
   const files = join(own, 'files')
   await mkdir(files, { recursive: true })
   const flags = profile && name === CONTENDERS.ours.name ? ['--cpu-prof', '--cpu-prof-dir', profile] : []
-  const [program, ...args] = onCore(core, isPinned, [node, ...flags, ...(await prepare(own, port))])
+  const [program, ...args] = onCore(core, isPinned, [
+    process.execPath,
+    ...flags,
+    ...(await prepare(own, port)),
+  ])
   // A file: nobody has to read along.
   const output = await open(join(own, 'output'), 'w+')
   const child = spawn(program, args, {
@@ -257,20 +245,4 @@ export function startClient(isPinned) {
     },
     stop: () => child.kill(),
   }
-}
-
-/** Processor time of all processes of PostgreSQL on this machine, in microseconds. */
-export function timeOfPostgres() {
-  const ticks = readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .map(pid => {
-      try {
-        const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
-        const fields = rest?.split(' ') ?? []
-        return name === 'postgres' ? Number(fields[11]) + Number(fields[12]) : 0
-      } catch {
-        return 0
-      }
-    })
-  return ticks.reduce((sum, one) => sum + one, 0) * (1_000_000 / TICKS)
 }

@@ -1,10 +1,9 @@
 /**
- * What the database costs an upload. Begins and ends uploads of one file, as many at a time as there are clients, and prints
- * the processor time of one, and the size of a SQLite database for each. Compare it with the row "100 KB, 16 clients" of
+ * What the database costs an upload: SQLite. Begins and ends uploads of one file, as many at a time as there are clients, and prints
+ * the processor time of one, and the size of the database for each. Compare it with the row "100 KB, 16 clients" of
  * `npm run bench`.
  *
- * Usage: npm run build && node bench/store.mjs [--store sqlite|postgres://USER:PASSWORD@HOST/DATABASE] [--clients N]
- *        [--uploads N] [--rounds N] [--keyed] [--quota]
+ * Usage: npm run build && node bench/store.mjs [--clients N] [--uploads N] [--rounds N] [--keyed] [--quota]
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
@@ -13,16 +12,13 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { createOwner } from '../build/store/owners.js'
-import { openPostgres } from '../build/store/postgres.js'
 import { openSqlite } from '../build/store/sqlite.js'
 import { newUploadId } from '../build/store/upload-id.js'
 import { begin, finish } from '../build/store/uploads.js'
-import { timeOfPostgres } from './servers.mjs'
 import { median } from './statistics.mjs'
 
 const { values } = parseArgs({
   options: {
-    store: { type: 'string', default: 'sqlite' },
     clients: { type: 'string', default: '16' },
     uploads: { type: 'string', default: '4000' },
     rounds: { type: 'string', default: '9' },
@@ -31,11 +27,10 @@ const { values } = parseArgs({
   },
 })
 const [clients, uploads, rounds] = [values.clients, values.uploads, values.rounds].map(Number)
-const isPostgres = values.store !== 'sqlite'
 
 const directory = await mkdtemp(join(tmpdir(), 'bench-store-'))
 const path = join(directory, 'store.db')
-const database = isPostgres ? openPostgres(values.store) : openSqlite(path)
+const database = openSqlite(path)
 const owner = createOwner(database)
 await owner.beat()
 
@@ -67,7 +62,7 @@ async function upload() {
   await finish(database, started, end)
 }
 
-/** Processor time of one in microseconds: of this process, and of PostgreSQL. */
+/** Processor time of one, in microseconds. */
 async function measure(work) {
   let left = uploads
   const client = async () => {
@@ -76,27 +71,24 @@ async function measure(work) {
       await turn()
     }
   }
-  const [before, there] = [process.cpuUsage(), isPostgres ? timeOfPostgres() : 0]
+  const before = process.cpuUsage()
   await Promise.all(Array.from({ length: clients }, client))
   const { user, system } = process.cpuUsage(before)
-  return { here: (user + system) / uploads, there: isPostgres ? (timeOfPostgres() - there) / uploads : 0 }
+  return (user + system) / uploads
 }
 
 try {
-  const [here, there] = [[], []]
+  const costs = []
   for (let round = -2; round < rounds; round++) {
     const nothing = await measure(turn)
     const cost = await measure(upload)
     if (round < 0) continue
-    here.push(cost.here - nothing.here)
-    there.push(cost.there)
+    costs.push(cost - nothing)
   }
-  const ofPostgres = isPostgres ? `, ${median(there).toFixed(0)} µs of PostgreSQL` : ''
-  console.log(`${median(here).toFixed(0)} µs of processor time for an upload${ofPostgres}`)
+  console.log(`${median(costs).toFixed(0)} µs of processor time for an upload`)
 } finally {
   await owner.end()
   await database.close()
-  if (!isPostgres)
-    console.log(`${((await stat(path)).size / uploads / (rounds + 2) / 1000).toFixed(2)} KB for each`)
+  console.log(`${((await stat(path)).size / uploads / (rounds + 2) / 1000).toFixed(2)} KB for each`)
   await rm(directory, { recursive: true, force: true })
 }
