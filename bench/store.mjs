@@ -56,7 +56,7 @@ async function upload() {
   await turn() // an upload has its delivery here
   const file = {
     ...{ index: 0, origin: 'picture.png', url: `files/Default/${key}`, key, size: 102_400 },
-    ...{ contentType: 'image/png', sha256, location: at.location },
+    ...{ contentType: 'image/png', sha256, ...at },
   }
   const end = { state: 'done', files: [file], failed: [], isSettled: true }
   await finish(database, started, end)
