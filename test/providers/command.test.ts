@@ -22,8 +22,8 @@ function open(options: object, outgoing?: Outgoing): Target {
 }
 
 /** A script of the shell, as a file that can be run. */
-async function script(folder: string, text: string): Promise<string> {
-  const path = join(folder, 'store')
+async function script(folder: string, text: string, name = 'store'): Promise<string> {
+  const path = join(folder, name)
   await writeFile(path, `#!/bin/sh\nset -e\n${text}\n`)
   await chmod(path, 0o755)
   return path
@@ -46,8 +46,8 @@ mv -T "$new" "${root}/web/$UPLOAD_OBJECT_KEY"`,
   const options = {
     command: [path],
     url: `${web.url}{key}`,
-    exists: ['test', '-e', `${root}/web/{key}`],
-    remove: ['rm', '-f', `${root}/web/{key}`],
+    exists: ['sh', '-c', `test -e "${root}/web/$UPLOAD_OBJECT_KEY"`],
+    remove: ['sh', '-c', `rm -f "${root}/web/$UPLOAD_OBJECT_KEY"`],
     env: { TOKEN: 'right-token' },
   }
   return {
@@ -64,7 +64,7 @@ mv -T "$new" "${root}/web/$UPLOAD_OBJECT_KEY"`,
 })
 
 describe('a program', () => {
-  it('gets the bytes as a file of the same name, which is gone afterwards', async () => {
+  it('gets the bytes as a file whose name has only the extension of a client, and which is gone afterwards', async () => {
     const folder = await makeDirectory()
     const path = await script(
       folder,
@@ -76,7 +76,7 @@ describe('a program', () => {
     expect((await readFile(join(folder, 'got'))).equals(PICTURE)).toBe(true)
     const name = (await readFile(join(folder, 'name'), 'utf8')).trim()
     expect(await readFile(join(folder, 'mode'), 'utf8')).toBe('600\n')
-    expect(name).toMatch(/\/it's 日本 \$\(x\)\.png$/)
+    expect(name).toMatch(/\/upload-server-command-\w+\/[\da-f]{64}\.png$/)
     await expect(readFile(name)).rejects.toThrow('ENOENT')
   })
 
@@ -198,55 +198,34 @@ describe('a program', () => {
   })
 
   it('attack: a key that begins with "-" is taken for an option', async () => {
-    const fill = (words: string[]) => put(open({ command: words, url: 'https://x.example/{key}' }), '-rf.png')
-    expect((await failureOf(fill(['cat', '{key}']))).message).toContain('starts with "-"')
     const folder = await makeDirectory()
-    const path = await script(folder, `cat >/dev/null; echo "$2" > ${folder}/got`)
-    await fill([path, '--', '{key}'])
-    expect(await readFile(join(folder, 'got'), 'utf8')).toBe('-rf.png\n')
+    const rclone = await script(folder, `cat >/dev/null; echo "$#: $1" > ${folder}/got`, 'rclone')
+    const options = { url: 'https://x.example/{key}' }
+    await put(open({ ...options, command: [rclone, 'drive:{key}'] }), '-rf.png')
+    expect(await readFile(join(folder, 'got'), 'utf8')).toBe('1: drive:-rf.png\n')
+    for (const words of [['{key}'], ['--', '{key}']])
+      expect(command.validate?.(command.config.parse({ command: [rclone, ...words] }))).toMatch(/run as code/)
   })
 })
 
 describe('options of command', () => {
   it.each([
-    [{ command: ['sh', '-c', 'cat > /srv/{key}'] }, /run as code, in "cat > \/srv\/\{key\}"/],
-    [{ command: ['sudo', '/bin/bash', '-c', 'cp {file} /srv'] }, /run as code/],
-    [{ command: ['ssh', 'host', 'cat', '{key}'] }, /run as code, in "\{key\}"/],
-    [{ command: ['python3', '-c', "open('{key}')"] }, /run as code/],
-    [{ command: ['perl', '-e', '{key}'] }, /run as code/],
-    [{ command: ['env', '-S', '{file}'] }, /run as code/],
-    [{ command: ['node', '--eval={key}'] }, /run as code/],
-    [{ command: ['bash', '-lc', '{key}'] }, /run as code/],
-    [{ command: ['env', '-S', 'sh -c', '{key}'] }, /run as code/],
-    [{ command: ['jq', '{"a":"{key}"}'] }, /run as code/],
-    [{ command: ['node', '-p', '{key}'] }, /run as code, .* "node" may run any argument/],
-    [{ command: ['php', '-r', '{key}'] }, /run as code/],
-    [{ command: ['timeout', '9', '/usr/bin/python3.11', 'x.py', '{file}'] }, /run as code/],
-    [{ command: ['awk', '{key}'] }, /run as code/],
-    [{ command: ['xargs', '-I%', '{key}'] }, /run as code/],
-    [{ command: ['parallel', '--pipe', '{key}'] }, /run as code/],
-    [{ command: ['gosu', 'me', '{key}'] }, /run as code/],
-    [{ command: ['xvfb-run', '-a', '{file}'] }, /run as code/],
-    [{ command: ['sqlite3', '/srv/db', '{key}'] }, /run as code/],
-    [{ command: ['C:\\Windows\\cmd.exe', 'x', '{file}'] }, /run as code/],
-    [{ command: ['docker', 'exec', 'web', '{key}'] }, /run as code/],
-    [{ command: ['podman', 'run', 'x', '{key}'] }, /run as code/],
-    [{ command: ['kubectl', 'exec', 'web', '--', '{key}'] }, /run as code/],
-    [{ command: ['go', 'run', '{key}'] }, /run as code/],
-    [{ command: ['cargo', 'run', '{file}'] }, /run as code/],
-    [{ command: ['m4', '{file}'] }, /run as code/],
-    [{ command: ['sftp', '-b', '{file}', 'host'] }, /run as code/],
-    [{ command: ['rundll32.exe', '{key}'] }, /run as code/],
-    [{ command: ['curl', '-sSK', '{file}'] }, /run as code/],
-    [{ command: ['curl', '-K{file}'] }, /run as code/],
-    [{ command: ['curl', '--config', '{key}'] }, /run as code/],
+    [{ command: ['sh', '-c', 'cat > /srv/{key}'] }, /run as code/],
     [{ command: ['sh', '-c', 'cat > "$1"', 'sh', '{key}'] }, /run as code/],
+    [{ command: ['ssh', 'host', 'cat', '{key}'] }, /run as code/],
+    [{ command: ['node', '-p', '{key}'] }, /run as code/],
+    [{ command: ['php', '-r', '{key}'] }, /run as code/],
+    [{ command: ['awk', '{key}'] }, /run as code/],
+    [{ command: ['xargs', '-I%', '/srv/{key}'] }, /run as code/],
+    [{ command: ['an-interpreter-of-tomorrow', 'x:{key}'] }, /run as code/],
     [{ command: ['tar', '-xf', '-', '--to-command={key}'] }, /run as code/],
-    [{ command: ['tar', '-xf', '-', '--to-command', '{key}'] }, /run as code/],
     [{ command: ['scp', '-oProxyCommand={key}', 'x:'] }, /run as code/],
-    [{ command: ['curl', '-F', 'file=@{file};type=image/png'] }, /the end of one/],
-    [{ command: ['rclone', 'rcat', 'drive:{key}/{key}'] }, /the end of one/],
-    [{ command: ['true'], remove: ['sh', '-c', 'rm {key}'] }, /^"remove" would/],
+    [{ command: ['scp', '{file}', 'me@host:/srv/{key}'] }, /run as code/],
+    [{ command: ['sudo', 'rclone', 'rcat', 'drive:{key}'] }, /run as code/],
+    [{ command: ['rclone', 'rcat', '{key}'] }, /run as code/],
+    [{ command: ['rclone', 'rcat', ':sftp,ssh={key}:a'] }, /run as code/],
+    [{ command: ['rclone', '--password-command=drive:{key}', 'rcat', 'drive:a'] }, /run as code/],
+    [{ command: ['true'], remove: ['sh', '-c', 'rm {key}'] }, /^"remove" would let .*, in "rm \{key\}"/],
     [{ command: ['./store'] }, /absolute path/],
     [{ command: ['{key}'] }, /must start with a program/],
     [{ command: ['rclone', '{path}'] }, /unknown placeholder "\{path\}"/],
@@ -262,10 +241,10 @@ describe('options of command', () => {
 
   it.each([
     { command: ['rclone', 'rcat', 'drive:img/{key}'] },
+    { command: ['/usr/bin/rclone', 'rcat', ':local:/srv/{key}'] },
+    { command: ['C:\\Tools\\rclone.exe', 'rcat', 'my drive:{key}'] },
     { command: ['scp', '-q', '{file}', 'me@host:/srv/{sha256}'] },
-    { command: ['true'], exists: ['test', '-e', '/srv/{key}'] },
-    { command: ['curl', '-sS', '-F', 'file=@{file}', 'https://x.example/?a={size}&key={key}'] },
-    { command: ['aws', 's3', 'cp', '-', 's3://b/node', '--content-type={contentType}', '{key}'] },
+    { command: ['curl', '-sS', '-F', 'file=@{file};type={contentType}', 'https://x.example/?a={size}'] },
     { command: ['sh', '-c', 'cat > "/srv/$UPLOAD_OBJECT_KEY"', 'sh', '{sha256}'] },
   ])('%j are fine', options => {
     expect(command.validate?.(command.config.parse({ url: 'https://x.example/{key}', ...options }))).toBe(

@@ -29,7 +29,11 @@ export async function startFarHosts(far: string, folder: string) {
   const away = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll('127.0.0.1', far))
   const { accessKeyId: _, secretAccessKey: __, ...lent } = bucket.options
   const { url, certFile } = host
-  const curl = ['curl', '-sSf', '--cacert', certFile]
+  const curl = (options: string) => [
+    'sh',
+    '-c',
+    `curl -sSf --cacert ${certFile} ${options} "${url}/$UPLOAD_OBJECT_KEY"`,
+  ]
   const azure = { account: 'account', container: 'pictures', accountKey: 'a'.repeat(86) }
   const providers: Record<string, Record<string, object>> = away({
     s3: { Default: bucket.options, role: lent },
@@ -39,8 +43,8 @@ export async function startFarHosts(far: string, folder: string) {
     http: { Default: { url: `${url}/{key}`, method: 'PUT', body: 'raw', resultUrl: 'url' } },
     command: {
       Default: {
-        command: [...curl, '-T', '-', `${url}/{key}`],
-        remove: [...curl, '-X', 'DELETE', `${url}/{key}`],
+        command: curl('-T -'),
+        remove: curl('-X DELETE'),
         url: `${url}/{key}`,
       },
     },

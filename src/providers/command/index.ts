@@ -1,6 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { readCopies } from '../../body.ts'
 import { messageOf, systemCode } from '../../errors.ts'
 import {
@@ -16,7 +16,7 @@ import * as z from '../../packages/zod.ts'
 import { Problem, type ProblemOptions } from '../../problem.ts'
 import { type Context, defineProvider, type Target, type UploadObject } from '../contract.ts'
 import { cleanUrl } from '../shared/public-url.ts'
-import { fillCommand, fillUrl, findCommandFault, type ObjectFacts, variablesOf } from './words.ts'
+import { fill, fillUrl, findCommandFault, type ObjectFacts, variablesOf } from './words.ts'
 
 /** Exit code of a transient failure (EX_TEMPFAIL of sysexits.h). */
 const TEMPORARY_FAILURE = 75
@@ -37,11 +37,11 @@ const config = z.object({
     .describe(
       'URL of the stored file, with placeholders such as "{key}". Default: the last line of the program\'s output.',
     ),
-  remove: words().optional().describe('Program and arguments that delete the file "{key}".'),
+  remove: words().optional().describe('Program and arguments that delete a file by its object key.'),
   exists: words()
     .optional()
     .describe(
-      'Program and arguments that check whether the file "{key}" exists. Exit code 0: it exists. 1: it does not.',
+      'Program and arguments that check whether a file exists, by its object key. Exit code 0: it exists. 1: it does not.',
     ),
   env: z
     .record(z.string().regex(/^[A-Za-z_]\w*$/, 'is not a valid name of an environment variable'), secret())
@@ -81,7 +81,7 @@ function open(options: z.output<typeof config>, context: Context): Target {
     input: ProgramInput['input'],
     signal: AbortSignal,
   ): Promise<ProgramEnd> {
-    const filled = fillCommand(words, facts)
+    const filled = words.map(word => fill(word, facts))
     const inherited = Object.entries(process.env).filter(([name]) => PASSED_ON.test(name))
     const variables = {
       ...Object.fromEntries(inherited),
@@ -133,8 +133,9 @@ function open(options: z.output<typeof config>, context: Context): Target {
         return { url: await store(object, undefined, signal) }
       const folder = await mkdtemp(join(tmpdir(), 'upload-server-command-'))
       try {
-        // Programs detect the type of a file by its name.
-        const file = join(folder, basename(object.key))
+        // Programs detect the type of a file by its extension. The client chose the rest of the name.
+        const [extension = ''] = /\.\w{1,16}$/.exec(object.key) ?? []
+        const file = join(folder, object.sha256 + extension)
         await writeFile(file, object.read(signal), { mode: 0o600, signal })
         return { url: await store(object, file, signal) }
       } finally {

@@ -1,6 +1,4 @@
-import { basename } from 'node:path'
 import { keysOf } from '../../members.ts'
-import { Problem } from '../../problem.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
 /** Placeholders, and the environment variables with the same values, for scripts. */
@@ -18,37 +16,10 @@ const NAMES = keysOf(VARIABLES)
 export type ObjectFacts = Readonly<Record<(typeof NAMES)[number], string>>
 
 const PLACEHOLDER = /\{(\w{1,40})\}/g
-/** A name that a client chose. The path of a file ends with the file name of the object key. */
-const CHOSEN_NAME = /\{(?:key|file)\}/
-const OTHER_FACTS = /\{(?:size|contentType|sha256)\}/g
-/** Matches an argument that ends with a chosen name, after nothing that may be code in some language. */
-const ENDS_WITH_NAME = /^[^"'`()[\]{}<>|$\s]*\{(?:key|file)\}$/
-const RUNS = '(?:eval|command|config|exec|execute|run|program|script|expression|action|shell|rsh|hook|pack)'
-/**
- * Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `--eval=`, `--to-command=`, and
- * `-K` of curl, which takes options from a file.
- */
-const RUNS_NEXT = new RegExp(`^(?:-[a-zA-Z]*[ceESK]|--?(?:[\\w-]*-)?${RUNS}|/[ck])$`)
-const RUNS_REST = new RegExp(`^(?:-[ceESK]|--?(?:[\\w-]*-)?${RUNS}=|(?:-o)?\\w*command=)`, 'i')
-/**
- * Interpreters, and programs that start others. Too many of them run their arguments to know the way of each. Without
- * version and extension: "rundll" is rundll32, "m" is m4.
- */
-const INTERPRETERS = new Set(
-  [
-    'sh ash bash busybox csh dash elvish fish ksh mksh nu tcsh zsh cmd powershell pwsh',
-    'awk gawk mawk nawk sed ed ex vi vim emacs make dc expect tclsh wish gdb jq',
-    'node nodejs deno bun tsx ts-node npx npm python py pypy uv uvx perl ruby irb php lua luajit',
-    'java jshell groovy scala julia r rscript ghci guile racket dotnet osascript cscript wscript mshta',
-    'sqlite duckdb psql mysql mariadb mongo mongosh clickhouse snowsql isql',
-    'env xargs parallel find fd ssh rsh su sudo doas runuser chroot unshare nsenter eval exec command watch entr',
-    'time timeout nice ionice chrt nohup setsid stdbuf script strace ltrace flock taskset systemd-run',
-    'bwrap capsh chpst chronic dbus-run-session fakeroot faketime firejail gosu hyperfine mosh numactl perf',
-    'pkexec prlimit proxychains run-parts screen setpriv socat start-stop-daemon su-exec tmux torsocks unbuffer',
-    'at batch crontab original-awk pipx poetry conda valgrind wsl xvfb-run',
-    'docker podman nerdctl kubectl oc go cargo m sftp lftp rundll regsvr msbuild',
-  ].flatMap(line => line.split(' ')),
-)
+/** The one program that gets the object key, which clients choose, in an argument. Any other may run an argument as code. */
+const RCLONE = /(?:^|[\\/])rclone(?:\.exe)?$/i
+/** Matches the name of a remote. rclone reads all that follows as a path. A remote with options could start a program. */
+const REMOTE = /^:?\w[\w.+@ -]*:/
 
 type Commands = Readonly<Record<string, readonly string[] | undefined>>
 
@@ -77,57 +48,16 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
   const [unknown] = unknownIn(args, names)
   if (unknown !== undefined)
     return `has the unknown placeholder "{${unknown}}". Available: {${names.join('}, {')}}.`
-  for (const [index, word] of words.entries()) {
-    if (!CHOSEN_NAME.test(word)) continue
-    const before = words.slice(0, index)
-    const interpreter = before.find(isInterpreter)
-    if (interpreter === undefined && !isCode(word, before)) continue
-    const advice =
-      interpreter === undefined
-        ? 'Make {key} and {file} separate arguments or the end of one, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
-        : `"${interpreter}" may run any argument: use "$UPLOAD_OBJECT_KEY" and standard input instead.`
-    return `would let a file name chosen by a client be run as code, in "${word}". ${advice}`
-  }
-  return undefined
+  const isPath = (word: string) => RCLONE.test(program) && REMOTE.test(word)
+  const chosen = args.find(word => word.includes('{key}') && !isPath(word))
+  return chosen === undefined
+    ? undefined
+    : `would let a file name chosen by a client be run as code, in "${chosen}". Use "$UPLOAD_OBJECT_KEY" in a script. Only rclone takes {key}, after the name of a remote: "drive:{key}".`
 }
 
 function unknownIn(texts: readonly string[], names: readonly string[]): string[] {
   const used = texts.flatMap(text => [...text.matchAll(PLACEHOLDER)].map(([, name = '']) => name))
   return used.filter(name => !names.includes(name))
-}
-
-/** Recognizes a name without a folder, or an absolute path. */
-function isInterpreter(word: string): boolean {
-  const [start = '', ...names] = word.toLowerCase().split(/[\\/]/)
-  if (names.length > 0 && !/^(?:[a-z]:)?$/.test(start)) return false
-  const name = (names.at(-1) ?? start).replace(/\.(?:exe|cmd|bat)$/, '')
-  return INTERPRETERS.has(name.replace(/(?<![\d.])[\d.]+$/, '')) // a version, as in python3.12
-}
-
-/** @param before the arguments before it */
-function isCode(word: string, before: readonly string[]): boolean {
-  if (!ENDS_WITH_NAME.test(word.replace(OTHER_FACTS, '')) || RUNS_REST.test(word)) return true
-  const isTest = basename(before[0] ?? '') === 'test' // `test -e` checks whether a file exists
-  return !isTest && RUNS_NEXT.test(before.at(-1) ?? '')
-}
-
-/**
- * Fills in the command for one object.
- *
- * @throws Problem if a program would read a value as an option
- */
-export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts>): string[] {
-  let endsOptions = false
-  return words.map(word => {
-    const filled = fill(word, facts)
-    if (filled.startsWith('-') && !word.startsWith('-') && !endsOptions) {
-      throw new Problem('its object key starts with "-", so the program would read it as an option', {
-        advice: 'Put a folder before {key}, or "--" before the argument.',
-      })
-    }
-    endsOptions ||= word === '--'
-    return filled
-  })
 }
 
 export function fillUrl(url: string, { key, ...facts }: ObjectFacts): string {
@@ -138,7 +68,7 @@ export function fillUrl(url: string, { key, ...facts }: ObjectFacts): string {
 }
 
 /** Replaces placeholders in one pass, so that placeholders in a value are not replaced. */
-function fill(text: string, facts: Readonly<Record<string, string>>): string {
+export function fill(text: string, facts: Readonly<Record<string, string>>): string {
   return text.replace(PLACEHOLDER, (whole, name: string) =>
     Object.hasOwn(facts, name) ? (facts[name] ?? '') : whole,
   )
