@@ -1,5 +1,5 @@
 import type { Attributes, SFTPWrapper } from 'ssh2'
-import { readExactly } from '../../body.ts'
+import { readExactly, wrongSize } from '../../body.ts'
 import type { UploadObject } from '../contract.ts'
 import { inTheWay, type RemoteFiles, responseCode } from '../shared/file-tree.ts'
 import { parentOf } from '../shared/remote-path.ts'
@@ -44,20 +44,25 @@ export function createSftpFiles(
       call((sftp, done) => sftp.unlink(path, done)),
     )
 
-  async function writeBody(handle: Buffer, object: UploadObject, signal: AbortSignal): Promise<void> {
-    const responses: Promise<void>[] = []
-    let position = 0
+  /** Returns the number of bytes that the server has acknowledged. No other number proves what was stored. */
+  async function writeBody(handle: Buffer, object: UploadObject, signal: AbortSignal): Promise<number> {
+    let [sent, acknowledged] = [0, 0]
+    const inFlight: Promise<void>[] = []
     for await (const chunk of readExactly(object, signal)) {
       for (let start = 0; start < chunk.length; start += WRITE_BYTES) {
-        if (responses.length >= WRITES_AHEAD) await responses.shift()
-        const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
-        const response = call((sftp, done) => sftp.write(handle, chunk, start, length, at, done))
+        if (inFlight.length >= WRITES_AHEAD) await inFlight.shift()
+        const [length, position] = [Math.min(WRITE_BYTES, chunk.length - start), sent]
+        const write = call((sftp, done) => sftp.write(handle, chunk, start, length, position, done))
+        const response = write.then(() => {
+          acknowledged += length
+        })
         response.catch(() => {}) // its error is thrown when it is awaited, unless an earlier one has failed
-        responses.push(response)
-        position += length
+        inFlight.push(response)
+        sent += length
       }
     }
-    await Promise.all(responses)
+    await Promise.all(inFlight)
+    return acknowledged
   }
 
   /** Returns whether the file system of a path has less free space. False if the server does not report it. */
@@ -79,7 +84,7 @@ export function createSftpFiles(
         await call((sftp, done) => sftp.close(handle, done))
       }
       try {
-        await writeBody(handle, object, signal)
+        if ((await writeBody(handle, object, signal)) !== object.size) throw wrongSize()
         // A server handles the requests for one file in order.
         await Promise.all([
           fileMode !== undefined && call((sftp, done) => sftp.fchmod(handle, fileMode, done)),
