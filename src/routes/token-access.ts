@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../errors.ts'
-import { isTokenLike, type TokenVerifier } from '../tokens/token.ts'
+import { isTokenLike, KEYS_PAUSE_S, type TokenVerifier } from '../tokens/token.ts'
 import type { Caller } from '../uploader/input.ts'
 import { keysInHeaders } from './credentials.ts'
 import type { Permissions } from './permissions.ts'
@@ -61,7 +61,7 @@ export async function readTokens(
       return { accepted: { index, name, user, isAddedByOthers: header !== undefined }, genuine, hasForged }
     }
     reasons.push(verdict.reason)
-    if (verdict.outcome === 'unavailable') failure ??= unavailable(verdict.reason, verdict.retryAfterS)
+    if (verdict.outcome === 'unavailable') failure ??= unavailable(verdict.reason)
     if (verdict.outcome !== 'forged') genuine.add(token)
     else if (header !== undefined) hasForged = true
   }
@@ -73,11 +73,11 @@ export async function readTokens(
   }
 }
 
-function unavailable(reason: string, retryAfterS: number): UploadError {
+function unavailable(reason: string): UploadError {
   const message =
     'The server cannot check the token at present, because it cannot get its signing key from the issuer. Try again later.'
   return new UploadError('identity_unavailable', message, {
-    retryAfterS,
+    retryAfterS: KEYS_PAUSE_S,
     cause: new Error(`auth.tokens: ${reason}`),
   })
 }

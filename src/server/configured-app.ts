@@ -13,7 +13,7 @@ import type { Destination } from '../uploader/destinations.ts'
 import type { Housekeeping } from '../uploader/housekeeping.ts'
 import { createSweeper } from '../uploader/sweep.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
-import { type KeyCaches, openTokens } from './open-tokens.ts'
+import { openTokens } from './open-tokens.ts'
 import { makeUploader, type OpenRuntime, type ServerDeps } from './open-uploader.ts'
 import { placeIn } from './running-server.ts'
 
@@ -21,7 +21,6 @@ export interface ConfiguredAppDeps extends ServerDeps {
   readonly runtime: OpenRuntime
   readonly housekeeping: Housekeeping
   readonly limiters: Limiters
-  readonly keyCaches: KeyCaches
   /** The metrics of the process. Called only if they are enabled. */
   metrics(): Promise<Metrics>
   /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
@@ -82,7 +81,7 @@ async function createConfiguredApp(
   const { runtime, logger, mask, isStopping, isRefusing, listenUrl, noteProxy } = deps
   const metrics = settings.metrics.enabled ? await deps.metrics() : undefined
   if (settings.database.driver === 'postgres') await loadPg().catch(() => {}) // Errors are ignored here: the first query reports them.
-  const tokens = await openTokens(config, deps, deps.keyCaches)
+  const tokens = await openTokens(config, deps)
   const uploader = makeUploader(config, deps, destinations, runtime, () => {
     const base = settings.server.publicUrl ?? listenUrl()
     return base.endsWith('/') ? base : `${base}/`

@@ -99,7 +99,6 @@ export async function startServer(
     runtime,
     housekeeping,
     limiters: createLimiters(),
-    keyCaches: new Map(),
     metrics: once(async () => (await import('../routes/metrics.ts')).createMetrics()),
     dueNow: createCautiousClock(),
     warn: message => void (current ? logger.warn(message) : notes.push(message)),

@@ -1,4 +1,4 @@
-import { isObject, type Members } from '../members.ts'
+import type { Members } from '../members.ts'
 
 /** Maximum length of a user name, bytes, as for people whom a reverse proxy names. */
 const LONGEST_USER = 255
@@ -11,11 +11,16 @@ export function findMisfit(
   required: Readonly<Record<string, readonly string[]>>,
 ): string | undefined {
   for (const [claim, patterns] of Object.entries(required)) {
-    const values = textsOf(memberOf(payload, claim))
-    if (values.some(value => patterns.some(pattern => matches(value, pattern)))) continue
-    return `claim "${claim}" is ${show(memberOf(payload, claim))}, expected ${show(patterns)}`
+    const value = memberOf(payload, claim)
+    const isFine = textsOf(value).some(text => patterns.some(pattern => matches(text, pattern)))
+    if (!isFine) return describeMisfit(claim, value, show(patterns))
   }
   return undefined
+}
+
+/** Why a claim of a token is not accepted, for the log. */
+export function describeMisfit(claim: string, value: unknown, expected = 'another value'): string {
+  return `claim "${claim}" is ${show(value)}, expected ${expected}`
 }
 
 /**
@@ -24,14 +29,11 @@ export function findMisfit(
  * @returns undefined if a claim of it is missing, or if the name is empty, longer than 255 bytes, or has control characters
  */
 export function userOf(payload: Members, template: string): string | undefined {
-  let isComplete = true
-  const user = template.replace(PLACEHOLDER, (_, claim: string) => {
-    const text = textOf(memberOf(payload, claim))
-    if (text === undefined || text === '') isComplete = false
-    return text ?? ''
-  })
+  const readClaim = (claim: string) => textOf(memberOf(payload, claim)) ?? ''
+  const user = template.replace(PLACEHOLDER, (_, claim: string) => readClaim(claim))
+  const isComplete = user !== '' && !claimsIn(template).some(claim => readClaim(claim) === '')
   const isFine = user.isWellFormed() && !/\p{Cc}/u.test(user) && Buffer.byteLength(user) <= LONGEST_USER
-  return isComplete && user !== '' && isFine ? user : undefined
+  return isComplete && isFine ? user : undefined
 }
 
 const PLACEHOLDER = /\{([^{}]+)\}/g
@@ -56,14 +58,11 @@ function memberOf(payload: Members, claim: string): unknown {
   return Object.hasOwn(payload, claim) ? payload[claim] : undefined
 }
 
-/** The texts that a claim is compared by: one, or those of a list. Empty for anything else. */
+/** The texts that a claim is compared by: one, or those of a list. Empty if it has anything else. */
 function textsOf(value: unknown): string[] {
-  if (!Array.isArray(value)) return isObject(value) ? [] : [textOf(value)].filter(isText)
-  const texts = value.map(textOf)
-  return texts.every(isText) ? texts : []
+  const texts = [value].flat().map(textOf)
+  return texts.every(text => text !== undefined) ? texts : []
 }
-
-const isText = (text: string | undefined) => text !== undefined
 
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value

@@ -1,97 +1,84 @@
-import { createRemoteJWKSet, customFetch, type JWKSCacheInput, jwksCache } from 'jose/jwks/remote'
+import { JWKSNoMatchingKey } from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
+import { createRemoteJWKSet, customFetch, type FetchImplementation } from 'jose/jwks/remote'
+import type { JWTVerifyGetKey } from 'jose/jwt/verify'
 import { messageOf } from '../errors.ts'
-import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createConnections } from '../http/connections.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { membersOf } from '../members.ts'
-import { isSafeUrl, type KeyPlace } from './presets.ts'
-import { type KeySource, KeysUnavailable, parseKeys } from './verifier.ts'
+import { isSafeUrl, type KeyPlace, readKeyFile } from './presets.ts'
+import { KEYS_PAUSE_S } from './token.ts'
+import { KeysUnavailable } from './verifier.ts'
 
-type RemoteKeys = Exclude<KeyPlace, { kind: 'file' }>
-
-/** Cached keys are used for that long before they are fetched again. */
-const FRESH_MS = 10 * 60_000
-/** Minimum time between two fetches, failed ones included. */
-const PAUSE_MS = 30_000
-
-/** The keys of one issuer, with the time of their fetch. A reload of the configuration keeps it. */
-export type KeyCache = JWKSCacheInput
+/** @throws JWKSInvalid if it is not a key set (RFC 7517, 5) */
+function parseKeys(json: unknown): JWTVerifyGetKey {
+  // The cast is safe: jose validates the value.
+  return createLocalJWKSet(json as Parameters<typeof createLocalJWKSet>[0])
+}
 
 /**
- * The signing keys of an issuer, fetched when a token needs them.
+ * The signing keys of an issuer. Those at a URL are fetched when a token needs them. The defaults of jose hold: keys are cached
+ * for 10 minutes, an unknown key ID causes a fetch at most every 30 s, and a fetch may take 5 s.
  *
  * @param warn gets the reason each time the keys can't be fetched
+ * @throws Error if the file with the keys can't be read
  */
 export function openIssuerKeys(
-  place: RemoteKeys,
+  place: KeyPlace,
   outgoing: Outgoing,
-  cache: KeyCache,
   warn: (reason: string) => void,
-): KeySource {
-  let failure = { reason: '', at: Number.NEGATIVE_INFINITY }
+): JWTVerifyGetKey {
+  if (place.kind === 'file') return parseKeys(readKeyFile(place.at))
+  let failure = { reason: '', until: 0 }
 
-  async function fetchOnce(): Promise<Response> {
-    const waitS = secondsLeft(failure.at)
-    if (waitS > 0) throw new KeysUnavailable(failure.reason, waitS)
+  const fetchOnce: FetchImplementation = async (_, { signal }) => {
+    if (Date.now() >= failure.until) {
+      try {
+        const keys = await fetchKeys(place, outgoing, signal)
+        parseKeys(keys)
+        return Response.json(keys)
+      } catch (error) {
+        const reason = signal.aborted ? 'there was no complete response within 5 s' : messageOf(error)
+        failure = { reason, until: Date.now() + KEYS_PAUSE_S * 1000 }
+        warn(reason)
+      }
+    }
+    throw new KeysUnavailable(`its keys can't be fetched: ${failure.reason}`)
+  }
+
+  const find = createRemoteJWKSet(new URL(place.at), { [customFetch]: fetchOnce })
+  return async (header, token) => {
+    const wereJustFetched = find.coolingDown
     try {
-      const keys = await fetchKeys(place, outgoing)
-      parseKeys(keys) // throws if they are not a key set
-      return Response.json(keys)
+      return await find(header, token)
     } catch (error) {
-      failure = { reason: messageOf(error), at: Date.now() }
-      warn(failure.reason)
-      throw new KeysUnavailable(failure.reason, secondsLeft(failure.at))
+      if (!(error instanceof JWKSNoMatchingKey && wereJustFetched)) throw error
+      throw new KeysUnavailable('its key ID is unknown, and the keys were fetched a moment ago')
     }
   }
-
-  const find = createRemoteJWKSet(new URL(place.kind === 'url' ? place.url : place.issuer), {
-    cacheMaxAge: FRESH_MS,
-    cooldownDuration: PAUSE_MS,
-    [jwksCache]: cache,
-    [customFetch]: fetchOnce,
-  })
-  return { find, waitS: () => (find.coolingDown ? secondsLeft(cache.uat ?? 0) : 0) }
 }
-
-/** Until the pause after a fetch ends, rounded up; 0 if it has ended. */
-function secondsLeft(fetchedAt: number): number {
-  return Math.max(0, Math.ceil((fetchedAt + PAUSE_MS - Date.now()) / 1000))
-}
-
-/** Maximum size of a response. Bytes. */
-const MOST_BYTES = 1024 * 1024
-/** Time limit for all requests of one fetch. */
-const TIMEOUT_MS = 5000
 
 /**
- * Fetches the signing keys of an issuer: at most 1 MB in 5 s, without redirects.
+ * Fetches the signing keys of an issuer: at most 1 MiB, without redirects.
  *
  * @returns the JSON of the key set, whose keys have not been validated
- * @throws Error or UploadError, whose message is the reason
+ * @throws Error, whose message is the reason; the reason of the signal
  */
 export async function fetchKeys(
-  place: RemoteKeys,
+  { kind, at }: KeyPlace,
   outgoing: Outgoing,
-  timeoutMs = TIMEOUT_MS,
+  signal: AbortSignal,
 ): Promise<unknown> {
-  const { http, close } = createConnections({ outgoing, idleTimeoutMs: timeoutMs })
-  const late = () => new Error(`there was no complete response within ${timeoutMs / 1000} s`)
-  const limit = beginTimeLimit(timeoutMs, new AbortController().signal, late)
+  const { http, close } = createConnections({ outgoing })
   const get = async (url: string) => {
-    const request = { method: 'GET', url, headers: { accept: 'application/json' }, maxReplyBytes: MOST_BYTES }
-    const reply = await http.send({ ...request, accept: status => status === 200 }, limit.signal)
-    if (reply.bytes.length > MOST_BYTES)
-      throw new Error(`${new URL(url).host} returned more than ${MOST_BYTES} bytes`)
-    return reply.json()
+    const request = { method: 'GET', url, headers: { accept: 'application/json' } }
+    return (await http.send({ ...request, accept: status => status === 200 }, signal)).json()
   }
   try {
-    if (place.kind === 'url') return await get(place.url)
-    const { issuer } = place
-    return await get(
-      keysUrlOf(await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`), issuer),
-    )
+    if (kind === 'url') return await get(at)
+    const document = await get(`${at.replace(/\/$/, '')}/.well-known/openid-configuration`)
+    return await get(keysUrlOf(document, at))
   } finally {
-    limit.end()
     close()
   }
 }

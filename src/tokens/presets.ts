@@ -98,11 +98,12 @@ export interface TokenSettings {
   readonly user?: string | undefined
 }
 
-/** Where the signing keys of an issuer are. */
-export type KeyPlace =
-  | { readonly kind: 'file'; readonly file: string }
-  | { readonly kind: 'url'; readonly url: string }
-  | { readonly kind: 'discovery'; readonly issuer: string }
+/** Where the signing keys of an issuer are: a file, a URL, or what OpenID Connect Discovery finds for the issuer. */
+export interface KeyPlace {
+  readonly kind: 'file' | 'url' | 'discovery'
+  /** Path of the file, URL of the keys, or URL of the issuer. */
+  readonly at: string
+}
 
 /** Reads a file with signing keys. @throws Error, whose message is the end of a sentence */
 export function readKeyFile(file: string): unknown {
@@ -119,16 +120,13 @@ export function readKeyFile(file: string): unknown {
 }
 
 /** What holds for a token that is accepted. */
-export interface TokenRules {
-  readonly name: string
+export interface TokenRules extends Pick<TokenSettings, 'name' | 'audience' | 'claims'> {
   /** Values of `iss` that are accepted. */
   readonly issuers: readonly string[]
   readonly keys: KeyPlace
   readonly algorithms: readonly string[]
   /** In lower case. Undefined: the token is sent as an upload key is. */
   readonly header: string | undefined
-  readonly audience: string
-  readonly claims: Readonly<Record<string, readonly string[]>>
   readonly user: string
   /** Seconds. */
   readonly leewayS: number
@@ -136,16 +134,17 @@ export interface TokenRules {
 
 /** Completes settings, which have been checked, with those of their preset. */
 export function rulesOf(settings: TokenSettings): TokenRules {
+  const { name, audience, claims } = settings
   const preset = presetOf(settings)
   const issuer = issuerOf(settings)
   return {
-    name: settings.name,
+    name,
+    audience,
+    claims,
     issuers: settings.preset === 'pomerium' ? spellingsOfPomerium(issuer) : [issuer],
     keys: keyPlaceOf(settings, issuer),
     algorithms: preset?.algorithms ?? settings.algorithms ?? [],
     header: preset?.header ?? settings.header?.toLowerCase(),
-    audience: settings.audience,
-    claims: settings.claims,
     user: settings.user ?? preset?.user ?? '{sub}',
     leewayS: preset?.leewayS ?? LEEWAY_S,
   }
@@ -162,10 +161,10 @@ export function issuerOf(settings: Pick<TokenSettings, 'preset' | 'issuer'>): st
 
 function keyPlaceOf(settings: TokenSettings, issuer: string): KeyPlace {
   const { jwksFile, jwksUrl } = settings
-  if (jwksFile !== undefined) return { kind: 'file', file: jwksFile }
+  if (jwksFile !== undefined) return { kind: 'file', at: jwksFile }
   const { keysUrl, keysPath } = presetOf(settings) ?? {}
   const url = jwksUrl ?? keysUrl ?? (keysPath && issuer.replace(/\/$/, '') + keysPath)
-  return url === undefined ? { kind: 'discovery', issuer } : { kind: 'url', url }
+  return url === undefined ? { kind: 'discovery', at: issuer } : { kind: 'url', at: url }
 }
 
 /** Pomerium writes the host of the route by default, and its URL with `jwt_issuer_format: uri`. */

@@ -5,100 +5,79 @@ import {
   JWTClaimValidationFailed,
   JWTExpired,
 } from 'jose/errors'
-import { createLocalJWKSet } from 'jose/jwks/local'
+import { decodeJwt } from 'jose/jwt/decode'
 import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
-import { findMisfit, show, userOf } from './claims.ts'
+import type { Members } from '../members.ts'
+import { describeMisfit, findMisfit, show, userOf } from './claims.ts'
 import type { TokenRules } from './presets.ts'
-import { readToken, type TokenVerdict, type TokenVerifier } from './token.ts'
+import { isTokenLike, type TokenRefusal, type TokenVerdict, type TokenVerifier } from './token.ts'
 
-/** The signing keys of an issuer. */
-export interface KeySource {
-  /**
-   * Finds the key of a token, and fetches the keys if there is none.
-   *
-   * @throws KeysUnavailable; JWKSNoMatchingKey
-   */
-  readonly find: JWTVerifyGetKey
-  /** Seconds until the keys are fetched again for a key ID that is unknown. 0: at once. */
-  waitS(): number
-}
-
-/** Whether a token is right can't be decided at present. `message` is the reason, for the log. */
-export class KeysUnavailable extends Error {
-  /** Seconds until the keys are fetched again. */
-  readonly retryAfterS: number
-
-  constructor(reason: string, retryAfterS: number) {
-    super(reason)
-    this.name = 'KeysUnavailable'
-    this.retryAfterS = retryAfterS
-  }
-}
-
-/** @throws JWKSInvalid if it is not a key set (RFC 7517, 5) */
-export function parseKeys(json: unknown): JWTVerifyGetKey {
-  // The cast is safe: jose validates the value.
-  return createLocalJWKSet(json as Parameters<typeof createLocalJWKSet>[0])
-}
+/** The keys of an issuer are not known, so whether a token is right can't be decided. `message` is the reason, for the log. */
+export class KeysUnavailable extends Error {}
 
 /**
  * Verifies JSON Web Tokens (RFC 7519) by several rules, of which the first that fits wins. Only the keys of the issuer that the
  * rules name are used: those in the header of a token (`jku`, `x5u`, `jwk`) are ignored.
+ *
+ * @param entries `keys` finds the key of a token, and throws KeysUnavailable or a JOSEError. Entries may share it
  */
 export function createTokenVerifier(
-  entries: readonly { readonly rules: TokenRules; readonly keys: KeySource }[],
+  entries: readonly { readonly rules: TokenRules; readonly keys: JWTVerifyGetKey }[],
 ): TokenVerifier {
-  const headers = [...new Set(entries.map(({ rules }) => rules.header).filter(one => one !== undefined))]
-
   return {
-    headers,
+    headers: [...new Set(entries.flatMap(({ rules }) => rules.header ?? []))],
     async verify(token, header) {
-      const read = readToken(token)
-      if (!read) return { outcome: 'forged', reason: 'it is not a signed token' }
-      const { alg } = read.header
-      const { iss } = read.payload
-      // Several rules may share the keys, so the wait is read before the first of them has these fetched.
-      const ofIssuer = entries
-        .map((entry, index) => ({ ...entry, index, waitS: entry.keys.waitS() }))
-        .filter(({ rules }) => rules.header === header && rules.issuers.some(issuer => issuer === iss))
-      if (ofIssuer.length === 0) return { outcome: 'unfit', reason: `issuer ${show(iss)} is not configured` }
-
-      const verdicts: TokenVerdict[] = []
-      for (const { rules, keys, index, waitS } of ofIssuer) {
-        const verdict = rules.algorithms.some(one => one === alg)
-          ? await verifyBy(rules, keys.find, token, index, waitS)
-          : refuse('forged', rules, `algorithm ${show(alg)} is not allowed`)
-        if (verdict.outcome === 'accepted') return verdict
-        verdicts.push(verdict)
+      const claims = isTokenLike(token) ? decode(token) : undefined
+      if (!claims) return { outcome: 'forged', reason: 'it is not a signed token' }
+      const { iss } = claims
+      const findOnce = shareKeys()
+      const refusals: TokenRefusal[] = []
+      for (const [index, { rules, keys }] of entries.entries()) {
+        if (rules.header !== header || !rules.issuers.some(issuer => issuer === iss)) continue
+        const verdict = await verifyBy(rules, findOnce(keys), token)
+        if (typeof verdict === 'string') return { outcome: 'accepted', index, user: verdict }
+        refusals.push({ ...verdict, reason: `"${rules.name}": ${verdict.reason}` })
       }
-      return join(verdicts)
+      return join(refusals) ?? { outcome: 'unfit', reason: `issuer ${show(iss)} is not configured` }
     },
   }
 }
 
+/** The claims of a token, whose signature has not been checked. Undefined for any other text. */
+function decode(token: string): Members | undefined {
+  try {
+    return decodeJwt(token)
+  } catch {
+    return undefined
+  }
+}
+
+/** Looks for the key of one token once, because a second look says only that the keys were fetched a moment ago. */
+function shareKeys(): (keys: JWTVerifyGetKey) => JWTVerifyGetKey {
+  const found = new Map<JWTVerifyGetKey, ReturnType<JWTVerifyGetKey>>()
+  return keys =>
+    (...token) => {
+      const key = found.get(keys) ?? keys(...token)
+      found.set(keys, key)
+      return key
+    }
+}
+
 /** Several refusals as one. A token that one issuer has signed is not forged, and one that can't be checked may be right. */
-function join(verdicts: readonly TokenVerdict[]): TokenVerdict {
-  const reason = verdicts.map(one => ('reason' in one ? one.reason : '')).join('; ')
-  const unavailable = verdicts.find(one => one.outcome === 'unavailable')
-  if (unavailable) return { ...unavailable, reason }
-  return { outcome: verdicts.some(one => one.outcome === 'unfit') ? 'unfit' : 'forged', reason }
+function join(refusals: readonly TokenRefusal[]): TokenVerdict | undefined {
+  const outcomes = ['unavailable', 'unfit', 'forged'] as const
+  const outcome = outcomes.find(one => refusals.some(refusal => refusal.outcome === one))
+  return outcome && { outcome, reason: refusals.map(({ reason }) => reason).join('; ') }
 }
 
-function refuse(outcome: 'unfit' | 'forged', { name }: TokenRules, why: string): TokenVerdict {
-  return { outcome, reason: `"${name}": ${why}` }
-}
+const unfit = (reason: string): TokenRefusal => ({ outcome: 'unfit', reason })
 
-function unavailable({ name }: TokenRules, why: string, retryAfterS: number): TokenVerdict {
-  return { outcome: 'unavailable', reason: `"${name}": ${why}`, retryAfterS }
-}
-
+/** @returns the name of the user, or why the token is not accepted */
 async function verifyBy(
   rules: TokenRules,
   find: JWTVerifyGetKey,
   token: string,
-  index: number,
-  waitS: number,
-): Promise<TokenVerdict> {
+): Promise<string | TokenRefusal> {
   const { algorithms, audience, issuers, leewayS } = rules
   try {
     const { payload } = await jwtVerify(token, find, {
@@ -110,35 +89,26 @@ async function verifyBy(
     })
     const { iat } = payload
     if (typeof iat === 'number' && iat > Date.now() / 1000 + leewayS)
-      return refuse('unfit', rules, `claim "iat" is ${show(iat)}, which is in the future`)
+      return unfit(describeMisfit('iat', iat, 'a time in the past'))
     const misfit = findMisfit(payload, rules.claims)
-    if (misfit !== undefined) return refuse('unfit', rules, misfit)
-    const user = userOf(payload, rules.user)
-    if (user !== undefined) return { outcome: 'accepted', index, user }
-    return refuse('unfit', rules, `its claims make no user name by the template "${rules.user}"`)
+    if (misfit !== undefined) return unfit(misfit)
+    const noUser = unfit(`its claims make no user name by the template "${rules.user}"`)
+    return userOf(payload, rules.user) ?? noUser
   } catch (error) {
-    return explain(error, rules, waitS)
+    return explain(error, audience)
   }
 }
 
-function explain(error: unknown, rules: TokenRules, waitS: number): TokenVerdict {
-  if (error instanceof KeysUnavailable)
-    return unavailable(rules, `its keys can't be fetched: ${error.message}`, error.retryAfterS)
-  if (error instanceof JWKSNoMatchingKey)
-    return waitS > 0
-      ? unavailable(rules, 'its key ID is unknown, and the keys were fetched a moment ago', waitS)
-      : refuse('unfit', rules, 'its key ID is unknown')
-  if (error instanceof JWKSMultipleMatchingKeys)
-    return refuse('unfit', rules, 'several keys of the issuer match its key ID')
+function explain(error: unknown, audience: string): TokenRefusal {
+  if (error instanceof KeysUnavailable) return { outcome: 'unavailable', reason: error.message }
+  if (error instanceof JWKSNoMatchingKey) return unfit('its key ID is unknown')
+  if (error instanceof JWKSMultipleMatchingKeys) return unfit('several keys of the issuer match its key ID')
   // jose checks the claims after the signature.
   if (error instanceof JWTExpired || error instanceof JWTClaimValidationFailed) {
     const { claim, payload } = error
-    const expected = claim === 'aud' ? `, expected ${show(rules.audience)}` : ''
-    const isEarly = claim === 'nbf' && error.reason === 'check_failed'
-    const when =
-      error instanceof JWTExpired ? ', so it has expired' : isEarly ? ', which is in the future' : ''
-    return refuse('unfit', rules, `claim "${claim}" is ${show(payload[claim])}${expected}${when}`)
+    const expected = { aud: show(audience), exp: 'a time in the future', nbf: 'a time in the past' }
+    return unfit(describeMisfit(claim, payload[claim], expected[claim as keyof typeof expected]))
   }
-  if (error instanceof JOSEError) return refuse('forged', rules, `${error.code}: ${error.message}`)
-  return refuse('unfit', rules, `the key of the issuer can't be used: ${String(error)}`)
+  if (error instanceof JOSEError) return { outcome: 'forged', reason: `${error.code}: ${error.message}` }
+  return unfit(`the key of the issuer can't be used: ${String(error)}`)
 }

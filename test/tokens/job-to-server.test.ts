@@ -1,40 +1,22 @@
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { runCli } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { makeKey, type SigningKey, sign, startKeyServer } from '../servers/key-server.ts'
-
-/** What GitHub gives a job: a URL that signs a token for an audience, which lives for some seconds. */
-async function startJob(key: SigningKey, issuer: string, claims: object, livesS = 300) {
-  const audiences: (string | null)[] = []
-  const server = createServer(async (req, res) => {
-    const aud = new URL(req.url ?? '', 'http://x').searchParams.get('audience')
-    audiences.push(aud)
-    const exp = Math.floor(Date.now() / 1000) + livesS
-    const value = await sign(key, { iss: issuer, aud: aud ?? '', exp, ...claims })
-    res.setHeader('Content-Type', 'application/json').end(JSON.stringify({ value }))
-  })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
-  const env = {
-    CI: 'true',
-    GITHUB_ACTIONS: 'true',
-    ACTIONS_ID_TOKEN_REQUEST_URL: `http://127.0.0.1:${port}/token?api-version=2.0`,
-    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'request-token',
-  }
-  return { env, audiences }
-}
+import { makeKey, sign, startKeyServer } from '../servers/key-server.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 const OURS = { repository: 'acme/app', repository_owner_id: '1234', event_name: 'push' }
 
-/** A server that accepts jobs of one owner, each repository with five files a day. */
-async function startServer(issuer: string) {
+/**
+ * A server that accepts jobs of one owner, each repository with five files a day, and GitHub, which gives a job a URL that
+ * signs a token for an audience.
+ */
+async function start() {
+  const key = await makeKey()
+  const { url: issuer } = await startKeyServer([key])
   const port = await findFreePorts()
   const entry = {
     name: 'actions',
@@ -46,45 +28,56 @@ async function startServer(issuer: string) {
     fileSize: '1MB',
   }
   const server = { port, strictPort: true }
-  return startApp({ config: { server, auth: { loopbackExempt: false, tokens: [entry] } } })
-}
+  const app = await startApp({ config: { server, auth: { loopbackExempt: false, tokens: [entry] } } })
+  const audiences: (string | null)[] = []
 
-async function upload(url: string, env: Record<string, string>, count: number, size = 70_000) {
-  const cwd = await makeDirectory()
-  const files = Array.from({ length: count }, (_, n) => `${n}.txt`)
-  for (const name of files) await writeFile(join(cwd, name), Buffer.alloc(size, `${name}${Math.random()}`))
-  return runCli(['upload', '-q', '--server', url, ...files], { cwd, env })
+  async function startJob(claims: object = OURS, livesS = 300) {
+    const { origin } = await serve(async (req, res) => {
+      const aud = new URL(req.url ?? '', 'http://x').searchParams.get('audience')
+      audiences.push(aud)
+      const exp = Math.floor(Date.now() / 1000) + livesS
+      res.end(JSON.stringify({ value: await sign(key, { iss: issuer, aud: aud ?? '', exp, ...claims }) }))
+    })
+    const env = {
+      CI: 'true',
+      GITHUB_ACTIONS: 'true',
+      ACTIONS_ID_TOKEN_REQUEST_URL: `${origin}/token?api-version=2.0`,
+      ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'request-token',
+    }
+    return async (count: number, size = 70_000) => {
+      const cwd = await makeDirectory()
+      const files = Array.from({ length: count }, (_, n) => `${n}.txt`)
+      for (const name of files)
+        await writeFile(join(cwd, name), Buffer.alloc(size, `${name}${Math.random()}`))
+      return runCli(['upload', '-q', '--server', app.url, ...files], { cwd, env })
+    }
+  }
+  return { app, audiences, startJob }
 }
 
 it('a job uploads without a stored secret, and the server knows its repository', async () => {
-  const key = await makeKey()
-  const { url: issuer } = await startKeyServer([key])
-  const app = await startServer(issuer)
-  const job = await startJob(key, issuer, OURS)
-  const result = await upload(app.url, job.env, 3)
+  const { app, audiences, startJob } = await start()
+  const upload = await startJob()
+  const result = await upload(3)
   expect(result).toMatchObject({ code: 0 })
   expect(result.stdout.trim().split('\n')).toHaveLength(3)
-  expect(new Set(job.audiences)).toEqual(new Set([app.url]))
-  const lines = app.log.filter(line => line['caller'] !== undefined)
-  expect(new Set(lines.map(line => line['caller']))).toEqual(new Set(['token actions: acme/app']))
+  expect(new Set(audiences)).toEqual(new Set([app.url]))
+  const callers = app.log.flatMap(line => line['caller'] ?? [])
+  expect(new Set(callers)).toEqual(new Set(['token actions: acme/app']))
   expect(app.rawLog()).not.toMatch(/eyJ/)
 })
 
 it('a job outlives its tokens', async () => {
-  const key = await makeKey()
-  const { url: issuer } = await startKeyServer([key])
-  const app = await startServer(issuer)
-  const job = await startJob(key, issuer, OURS, 2)
-  for (let i = 0; i < 3; i++) expect(await upload(app.url, job.env, 1)).toMatchObject({ code: 0 })
-  expect(job.audiences.length).toBeGreaterThanOrEqual(3)
+  const { audiences, startJob } = await start()
+  const upload = await startJob(OURS, 2)
+  for (let i = 0; i < 3; i++) expect(await upload(1)).toMatchObject({ code: 0 })
+  expect(audiences.length).toBeGreaterThanOrEqual(3)
 })
 
 it('attack: a job of another owner asks for a token with our audience', async () => {
-  const key = await makeKey()
-  const { url: issuer } = await startKeyServer([key])
-  const app = await startServer(issuer)
-  const job = await startJob(key, issuer, { ...OURS, repository: 'evil/app', repository_owner_id: '666' })
-  const result = await upload(app.url, job.env, 1)
+  const { app, startJob } = await start()
+  const upload = await startJob({ ...OURS, repository: 'evil/app', repository_owner_id: '666' })
+  const result = await upload(1)
   expect(result.code).toBe(5)
   // Only the lines that make GitHub hide the tokens have them: one for each token that is asked for.
   expect(result.stderr.replace(/^::add-mask::.*$/gm, '')).not.toMatch(/"1234"|eyJ/)
@@ -93,18 +86,14 @@ it('attack: a job of another owner asks for a token with our audience', async ()
 })
 
 it('each repository has a share of its own, and a file size', async () => {
-  const key = await makeKey()
-  const { url: issuer } = await startKeyServer([key])
-  const app = await startServer(issuer)
-  const [one, other] = [
-    await startJob(key, issuer, OURS),
-    await startJob(key, issuer, { ...OURS, repository: 'acme/site' }),
-  ]
-  const first = await upload(app.url, one.env, 7)
+  const { app, startJob } = await start()
+  const upload = await startJob()
+  const uploadOther = await startJob({ ...OURS, repository: 'acme/site' })
+  const first = await upload(7)
   expect(first.code).toBe(3)
   expect(first.stdout.trim().split('\n').filter(Boolean)).toHaveLength(5)
   expect(first.stderr).toContain('5 files in 1d')
-  expect(await upload(app.url, other.env, 5)).toMatchObject({ code: 0 })
-  expect((await upload(app.url, other.env, 1, 1_100_000)).stderr).toContain('larger than 1 MB')
+  expect(await uploadOther(5)).toMatchObject({ code: 0 })
+  expect((await uploadOther(1, 1_100_000)).stderr).toContain('larger than 1 MB')
   expect(await app.files()).toHaveLength(10)
 })
