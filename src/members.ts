@@ -38,3 +38,12 @@ export type Json = Record<string, unknown>
 export function isRecord(value: unknown): value is Json {
   return isObject(value) && !Array.isArray(value)
 }
+
+/** The value that a text from others has as JSON. Undefined if it is something else. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -11,7 +11,7 @@ import { createRetries } from './api/retries.ts'
 import { runIdOf } from './ci-run.ts'
 import type { Context } from './context.ts'
 import type { Entry } from './entries.ts'
-import { type Numbered, readLinks, settleKnown, toQuestion } from './known-files.ts'
+import { readLinks, settleKnown, toQuestion } from './known-files.ts'
 import { interruption, type Result } from './result.ts'
 import type { Credentials } from './tokens/tokens.ts'
 import { CLIENT_DEFAULTS, type SoughtFile, type UploadEvents, type Uploaded } from './uploads.ts'
@@ -80,11 +80,6 @@ export interface Client {
 /** For a server that has stored files and returns their links only after the post-upload steps. */
 const UNFINISHED = 'the file is stored, but its post-upload steps are pending'
 
-/** Small files share a request, because a request takes longer than their bytes. The limits are bytes, files, and bytes. */
-const SMALL_BYTES = 64 * 1024
-const TOGETHER = 16
-const TOGETHER_BYTES = 512 * 1024
-
 /** Creates the client of a running server. The only place that sends requests to one. */
 export function createClient(options: ClientOptions, context: Context): Client {
   const { server, retryFor, concurrency } = { ...CLIENT_DEFAULTS, ...options }
@@ -104,76 +99,46 @@ export function createClient(options: ClientOptions, context: Context): Client {
     signal: AbortSignal,
   ): Promise<void> {
     const post = retriesFor(onNotice)
-    const given = placeOf(place)
+    const query = placeOf(place)
     const notes = new Set<string>()
-    const settle = (index: number, result: Result) => emit({ ...result, index })
 
-    async function sendBatch(batch: readonly Numbered[]): Promise<void> {
-      const parts: (readonly [number, Part])[] = []
-      for (const [index, entry] of batch) {
-        try {
-          parts.push([index, await openPart(entry, context, signal)])
-        } catch (error) {
-          settle(index, signal.aborted ? interruption(entry.name) : failureOf(entry, error))
-        }
-      }
-      try {
-        if (parts.length > 0) await sendParts(parts)
-      } finally {
-        for (const [, part] of parts) await part.close()
-      }
-    }
-
-    async function sendParts(parts: readonly (readonly [number, Part])[]): Promise<void> {
-      const folder = parts[0]?.[1].entry.folder ?? path
-      const where = { ...given, path: folder }
-      const what = parts.map(([, { entry, fileName, facts }]) => [fileName || entry.name, facts.sha256])
-      const request = toRequest(
-        parts.map(([, part]) => part),
-        where,
-      )
-      let reply = await post(request, idempotencyKeyOf([job, where, what]), signal)
+    async function send(part: Part): Promise<Result> {
+      const { entry, fileName, facts } = part
+      const where = { ...query, path: entry.folder ?? path }
+      const request = toRequest(part, where)
+      const what = JSON.stringify([job, where, fileName || entry.name, facts.sha256])
+      let reply = await post(request, createHash('sha256').update(what).digest('hex'), signal)
       // A CI job was run again after the default destination had been changed.
       if (reply.code === 'idempotency_key_reused') reply = await post(request, randomUUID(), signal)
-      const { outcomes, message, code, finalizationId } = reply
-      if (finalizationId !== undefined)
-        notes.add(oneLine(context.mask(`${UNFINISHED}: ${message ?? ''}`.trim())))
-      for (const [place, [index, part]] of parts.entries()) {
-        const { name } = part.entry
-        const outcome = outcomes[place]
-        if (finalizationId !== undefined)
-          settle(index, { name, ...part.facts, error: UNFINISHED, finalizationId })
-        else if (outcome?.url !== undefined)
-          settle(index, { name, url: outcome.url, ...merge(part, outcome) })
-        else if (parts.length > 1 && mayGoAlone(reply)) await sendParts([[index, part]])
-        else {
-          const error = outcome?.error ?? message ?? 'the response has no link for this file'
-          const reason = outcome?.code ?? code
-          settle(index, { name, error: context.mask(error), ...(reason !== undefined && { code: reason }) })
-        }
+      const { files, message = 'the response has no link for this file', code, finalizationId } = reply
+      const { name } = entry
+      if (finalizationId !== undefined) {
+        notes.add(oneLine(context.mask(`${UNFINISHED}: ${message}`)))
+        return { name, ...facts, error: UNFINISHED, finalizationId }
       }
+      const [stored, ...others] = files
+      if (stored && others.length === 0) return { name, ...merge(facts, stored) }
+      const error = stored ? `the response has ${files.length} links for one file` : message
+      return { name, error: context.mask(error), ...(code !== undefined && { code }) }
     }
 
-    const failureOf = ({ name }: Entry, error: unknown): Result => ({
-      name,
-      error: context.mask(messageOf(error)),
-      code: error instanceof UploadError ? error.code : 'source_failed',
-    })
+    async function sendEntry(entry: Entry): Promise<Result> {
+      let part: Part
+      try {
+        part = await openPart(entry, context, signal)
+      } catch (error) {
+        if (signal.aborted) return interruption(entry.name)
+        const code = error instanceof UploadError ? error.code : 'source_failed'
+        return { name: entry.name, error: context.mask(messageOf(error)), code }
+      }
+      return send(part).finally(part.close)
+    }
 
-    const numbered: readonly Numbered[] = [...entries.entries()]
-    const known = await settleKnown(
-      numbered,
-      { connection, context, concurrency, query: given },
-      settle,
-      signal,
-    )
-    await mapConcurrently(
-      batchesOf(numbered.filter(([index]) => !known.has(index))),
-      concurrency,
-      async batch => {
-        if (!signal.aborted) await sendBatch(batch)
-      },
-    )
+    const settle = (index: number, result: Result) => emit({ ...result, index })
+    const known = await settleKnown(entries, { post, context, concurrency, query }, settle, signal)
+    await mapConcurrently(entries, concurrency, async (entry, index) => {
+      if (!signal.aborted && !known.has(index)) settle(index, await sendEntry(entry))
+    })
     for (const note of notes) context.note(note)
   }
 
@@ -187,9 +152,8 @@ export function createClient(options: ClientOptions, context: Context): Client {
       return links
     },
     async finalize(id, signal) {
-      // The number of files is not known here. Each of them has a link.
-      const reply = await connection.post({ query: { finalizationId: id }, count: Infinity }, signal)
-      const urls = reply.outcomes.flatMap(({ url = [] }) => url)
+      const reply = await connection.post({ query: { finalizationId: id } }, signal)
+      const urls = reply.files.map(({ url }) => url)
       if (reply.status !== 200 || urls.length === 0)
         throw new Error(reply.message ?? 'the response has no link')
       return urls
@@ -207,57 +171,18 @@ function placeOf({ destination = '', picbed, configName, expires }: ClientUpload
 const TOKEN_MS = 30_000
 const SHORTEST_TOKEN_MS = 2000
 
-/** Whether what was refused together may be taken one by one. The response to a request that stored something is kept under its key. */
-function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
-  return (
-    status !== undefined &&
-    !isUnclear &&
-    !['unauthorized', 'no_token', 'unreachable', 'interrupted'].includes(code ?? '')
-  )
-}
-
 /** The server's facts about a stored file, and those known here about the same bytes. */
-function merge(
-  { facts }: Part,
-  { size, sha256, contentType, expiresAt, warning }: RequestOutcome['outcomes'][number],
-): Partial<Result> {
-  const isSame = sha256 === undefined || sha256 === facts.sha256
-  return {
-    ...(isSame && facts),
-    ...(size !== undefined && { size }),
-    ...(sha256 && { sha256 }),
-    ...(expiresAt && { expiresAt }),
-    ...(contentType && { contentType }),
-    ...(warning && { warning }),
-  }
+function merge(facts: Part['facts'], stored: RequestOutcome['files'][number]): Partial<Result> {
+  const isSame = stored.sha256 === undefined || stored.sha256 === facts.sha256
+  return { ...(isSame && facts), ...stored }
 }
 
-/** Groups small files that follow each other and have the same folder into one request. Every other entry is one request. */
-function batchesOf(entries: readonly Numbered[]): Numbered[][] {
-  const batches: Numbered[][] = []
-  let room = 0
-  for (const numbered of entries) {
-    const [, { kind, size, folder }] = numbered
-    const last = batches.at(-1)
-    const isSmall = (kind === 'file' || kind === 'bytes') && size <= SMALL_BYTES
-    if (isSmall && last && size <= room && last.length < TOGETHER && last[0]?.[1].folder === folder) {
-      last.push(numbered)
-      room -= size
-    } else {
-      batches.push([numbered])
-      room = isSmall ? TOGETHER_BYTES - size : -1
-    }
-  }
-  return batches
+/** A file is sent in a form. A URL is sent in a list, for the server to fetch. */
+function toRequest(
+  { entry, fileName, content }: Part,
+  query: NonNullable<ServerRequest['query']>,
+): ServerRequest {
+  if (content) return { query, body: formBody([], [{ field: 'file', fileName, content }]) }
+  const list = inMemory(Buffer.from(JSON.stringify({ list: [entry.name] })))
+  return { query, body: { ...list, contentType: 'application/json' } }
 }
-
-function toRequest(parts: readonly Part[], query: NonNullable<ServerRequest['query']>): ServerRequest {
-  const files = parts.flatMap(({ fileName, content }) =>
-    content ? { field: 'file', fileName, content } : [],
-  )
-  const list = Buffer.from(JSON.stringify({ list: parts.map(({ entry }) => entry.name) }))
-  const body = files.length > 0 ? formBody([], files) : { ...inMemory(list), contentType: 'application/json' }
-  return { query, count: parts.length, body }
-}
-
-const idempotencyKeyOf = (what: unknown) => createHash('sha256').update(JSON.stringify(what)).digest('hex')

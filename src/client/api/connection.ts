@@ -15,8 +15,8 @@ import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
-import { hasKey, isOfJob, type TokenContext, TokenError } from '../tokens/token-source.ts'
-import { type Credentials, isPlain, openTokens } from '../tokens/tokens.ts'
+import { hasKey, isOfJob, isPlain, type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { type Credentials, openTokens } from '../tokens/tokens.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './response.ts'
 
 /** The outcome of one request. */
@@ -31,8 +31,6 @@ export interface RequestOutcome extends UploadResponse {
   readonly isAbsent?: boolean
   /** Whether the server accepted the connection and then stopped responding. */
   readonly isSilent?: boolean
-  /** Whether it is unknown what the server stored, because its response is not that of an upload server. */
-  readonly isUnclear?: boolean
 }
 
 export interface ServerRequest {
@@ -41,8 +39,6 @@ export interface ServerRequest {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: TypedBody
-  /** Number of inputs in it. Infinity if it is not known. */
-  readonly count: number
 }
 
 /**
@@ -96,28 +92,39 @@ export function openConnection(
   context: TokenContext,
   { tokenMs = 30_000, idleMs = IDLE_MS, slowMs = SLOW_MS }: ConnectionOptions = {},
 ): Connection {
-  const base = uploadUrl(server)
+  const base = new URL(server)
+  if (!/\/upload\/?$/.test(base.pathname)) base.pathname = `${base.pathname.replace(/\/$/, '')}/upload`
   const { host } = base
-  const { key, tokenFrom } = credentials
+  const { key, token, tokenFrom } = credentials
   // Masked together with the user name, because a short password alone may be a word of any response.
   const password = decodeSafely(base.password)
   const pair = password === '' ? [] : [`${decodeSafely(base.username)}:${password}`, base.password]
   context.learn([key ?? '', ...pair.filter(part => part.length >= 8)].filter(secret => secret !== ''))
   const login = basicAuthorization(base)
-  const isKnown = key || hasKey(base) || (!credentials.token && tokenFrom === undefined && login)
+  const isKnown = key || hasKey(base) || (!token && tokenFrom === undefined && login)
   const tokens = isKnown ? undefined : openTokens(base, credentials, context, tokenMs)
-  const outgoing = fromEnvironment(context.env)
   const slowMessage = `${host} has not responded for ${slowMs / 1000} s. It may be storing the file. The upload is given up after ${idleMs / 60_000} min without a response.`
-  const { exchange, close } = createConnections({ idleTimeoutMs: idleMs, outgoing })
+  const { exchange, close } = createConnections({
+    idleTimeoutMs: idleMs,
+    outgoing: fromEnvironment(context.env),
+  })
 
-  /** Redirects are not followed, because another server would then get the upload key. */
+  function credentialsOf(token: string | undefined): Record<string, string> {
+    if (key) return { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
+    if (token === undefined) return {}
+    // `Authorization` may already have the password for a reverse proxy.
+    return login ? { 'x-upload-key': token } : { authorization: `Bearer ${token}` }
+  }
+
+  /** Sends the request with a token. Redirects are not followed, because another server would then get the upload key. */
   async function send(
-    url: URL,
-    { headers, body }: ServerRequest,
+    { path, query = {}, headers, body }: ServerRequest,
     token: string | undefined,
     signal: AbortSignal,
     onSlow: (message: string) => void,
-  ): Promise<RawReply> {
+  ): Promise<RequestOutcome> {
+    const url = new URL(path === undefined ? base : `${base.pathname.replace(/\/$/, '')}/${path}`, base)
+    for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value)
     const all = {
       ...(login && { authorization: login }),
       ...(body && { 'content-type': body.contentType }),
@@ -127,42 +134,16 @@ export function openConnection(
     const slow = setTimeout(() => onSlow(slowMessage), slowMs).unref()
     const sent = body && { ...body, read: (signal: AbortSignal) => refreshing(body.read(signal), slow) }
     try {
-      return await exchange({ url, method: 'POST', headers: all, body: sent, ...REPLY_LIMITS }, signal)
-    } finally {
-      clearTimeout(slow)
-    }
-  }
-
-  function credentialsOf(token: string | undefined): Record<string, string> {
-    if (key) return { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
-    if (token === undefined) return {}
-    // `Authorization` may already have the password for a reverse proxy.
-    return login ? { 'x-upload-key': token } : { authorization: `Bearer ${token}` }
-  }
-
-  async function attempt(
-    request: ServerRequest,
-    token: string | undefined,
-    signal: AbortSignal,
-    onSlow: (message: string) => void,
-  ): Promise<RequestOutcome> {
-    const { path } = request
-    const url = new URL(path === undefined ? base : `${base.pathname.replace(/\/$/, '')}/${path}`, base)
-    for (const [name, value] of Object.entries(request.query ?? {}))
-      if (value) url.searchParams.set(name, value)
-    try {
-      const reply = await send(url, request, token, signal, onSlow)
-      if (path !== undefined && reply.status === 200) return { outcomes: [], status: 200, text: reply.text }
-      const why = tokens?.explain(token)
-      return judge(
-        reply,
-        request.count,
-        url,
-        token === undefined ? `${KEY_HINT} ${why ?? ''}`.trim() : (why ?? ''),
-      )
+      const request = { url, method: 'POST', headers: all, body: sent, ...REPLY_LIMITS }
+      const reply = await exchange(request, signal)
+      if (path !== undefined && reply.status === 200) return { files: [], status: 200, text: reply.text }
+      const why = tokens?.explain(token) ?? ''
+      return judge(reply, url, token === undefined ? `${KEY_HINT} ${why}`.trim() : why)
     } catch (error) {
       signal.throwIfAborted()
       return toUnreachable(error, host)
+    } finally {
+      clearTimeout(slow)
     }
   }
 
@@ -170,10 +151,10 @@ export function openConnection(
     async post(request, signal, onSlow = () => {}) {
       try {
         const token = await tokens?.get(signal)
-        const outcome = await attempt(request, token, signal, onSlow)
+        const outcome = await send(request, token, signal, onSlow)
         if (outcome.code !== 'unauthorized' || token === undefined) return outcome
         const other = await tokens?.replace(token, signal)
-        return other === undefined ? outcome : await attempt(request, other, signal, onSlow)
+        return other === undefined ? outcome : await send(request, other, signal, onSlow)
       } catch (error) {
         if (signal.aborted) return failure('interrupted', INTERRUPTION)
         if (!(error instanceof TokenError)) throw error
@@ -210,10 +191,8 @@ export function warnOfPlainHttp(
 
 const KEY_HINT = 'Pass the upload key of that server with --key or UPLOAD_SERVER_KEY.'
 
-const RETRY_LATER: Transience = { retryAfterS: undefined }
-
 const failure = (code: string, message: string, more: Partial<RequestOutcome> = {}): RequestOutcome => ({
-  outcomes: [],
+  files: [],
   message,
   code,
   ...more,
@@ -227,19 +206,16 @@ const SERVER_ADVICE = {
 
 function toUnreachable(error: unknown, host: string): RequestOutcome {
   const away = `${host} can't be reached`
+  const later = { transient: { retryAfterS: undefined } }
   if (error instanceof ProxyFailure)
-    return failure(
-      'unreachable',
-      `${away}: ${error.message}`,
-      error.retryable ? { transient: RETRY_LATER } : {},
-    )
+    return failure('unreachable', `${away}: ${error.message}`, error.retryable ? later : {})
   if (error instanceof UploadError) return failure(error.code, error.message)
   const code = networkCodeOf(error)
   const { why, advice, message } = connectionProblem(error, away, SERVER_ADVICE)
   return failure('unreachable', advice === undefined ? why : message, {
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
-    ...(isTransient(error) && { transient: RETRY_LATER }),
+    ...(isTransient(error) && later),
   })
 }
 
@@ -248,7 +224,7 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
  *
  * @param hint what to do if the server rejected the upload key or token
  */
-function judge(reply: RawReply, count: number, { host, href }: URL, hint: string): RequestOutcome {
+function judge(reply: RawReply, { host, href }: URL, hint: string): RequestOutcome {
   const { status, headers } = reply
   const to = headers['location']
   if (status >= 300 && status < 400 && to !== undefined && URL.canParse(to, href)) {
@@ -258,20 +234,18 @@ function judge(reply: RawReply, count: number, { host, href }: URL, hint: string
   // A `Retry-After` of 0 would cause retries without a pause.
   const transient = { retryAfterS: parseRetryAfter(headers['retry-after']) || undefined }
   try {
-    const answer = readResponse(reply, count, host)
-    const isRefused = answer.outcomes.every(({ url }) => url === undefined) && !answer.finalizationId
-    const isTransient = TRANSIENT_STATUSES.has(status) || TRANSIENT_CODES.has(answer.code ?? '')
-    const code = answer.code ?? (status === 401 ? 'unauthorized' : undefined)
-    const message =
-      code === 'unauthorized'
-        ? `${answer.message ?? `${host} responded with ${status}.`} ${hint}`
-        : answer.message
+    const answer = readResponse(reply, host)
+    const { files, message, code = status === 401 ? 'unauthorized' : undefined, finalizationId } = answer
+    const isRefused = files.length === 0 && finalizationId === undefined
+    const isTransient = isRefused && (TRANSIENT_STATUSES.has(status) || TRANSIENT_CODES.has(code ?? ''))
     return {
       ...answer,
-      ...(message && { message }),
-      ...(code && { code }),
       status,
-      ...(isRefused && isTransient && { transient }),
+      ...(code && { code }),
+      ...(code === 'unauthorized' && {
+        message: `${message ?? `${host} responded with ${status}.`} ${hint}`,
+      }),
+      ...(isTransient && { transient }),
     }
   } catch (error) {
     if (!(error instanceof ResponseError)) throw error
@@ -285,13 +259,6 @@ function judge(reply: RawReply, count: number, { host, href }: URL, hint: string
       return failure('too_large', large, { status })
     }
     if (isForeign && isTransientStatus(status)) return failure('unreachable', message, { status, transient })
-    return failure('no_answer', message, { status, isUnclear: status !== 413 })
+    return failure('no_answer', message, { status })
   }
-}
-
-/** @param server its URL, with or without `/upload` */
-function uploadUrl(server: string): URL {
-  const url = new URL(server)
-  if (!/\/upload\/?$/.test(url.pathname)) url.pathname = `${url.pathname.replace(/\/$/, '')}/upload`
-  return url
 }

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, open as openFile, rm } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { inMemory } from '../../body.ts'
 import { readClipboard } from '../../clipboard/index.ts'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
-import type { HeldFile } from '../../files/held.ts'
+import { type HeldFile, hold } from '../../files/held.ts'
 import type { TypedBody } from '../../http/form-body.ts'
 import { type Dimensions, readDimensions } from '../../payload/dimensions.ts'
 import type { Context } from '../context.ts'
@@ -35,11 +37,7 @@ type EntrySource = Pick<Context, 'env' | 'stdin'>
 
 /** Largest image taken from the clipboard, bytes; for everything else the server decides. */
 const CLIPBOARD_BYTES = 100 * 1024 * 1024
-/** Maximum size of standard input in memory, bytes. */
-const STDIN_BYTES = 8 * 1024 * 1024
-/** How far the header of an image may reach, bytes: metadata may stand before its size. */
-const HEAD_BYTES = 256 * 1024
-/** Size of one read from a file, bytes. */
+/** Size of one read from a file, bytes. The header of an image fits into the first one, with metadata before its size. */
 const CHUNK_BYTES = 256 * 1024
 const ANY_TYPE = 'application/octet-stream'
 
@@ -55,16 +53,13 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
   if (entry.kind === 'url') return { entry, fileName: '', facts: {}, close: async () => {} }
   const { content, fileName, close = async () => {} } = await open(entry, context, signal)
   const hash = createHash('sha256')
-  const head: Uint8Array[] = []
   let dimensions: Dimensions | undefined
   let size = 0
   try {
     for await (const chunk of content.read(signal)) {
       signal.throwIfAborted()
       hash.update(chunk)
-      // Most images are not copied, because their first chunk is enough.
-      if (size === 0 && chunk.length >= Math.min(content.size, HEAD_BYTES)) dimensions = readDimensions(chunk)
-      else if (size < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES - size)))
+      if (size === 0) dimensions = readDimensions(chunk)
       size += chunk.length
     }
   } catch {
@@ -72,11 +67,7 @@ export async function openPart(entry: Entry, context: EntrySource, signal: Abort
     signal.throwIfAborted()
     goneMeanwhile()
   }
-  const facts = {
-    ...{ size, sha256: hash.digest('hex') },
-    ...(dimensions ?? readDimensions(Buffer.concat(head))),
-  }
-  return { entry, fileName, content, facts, close }
+  return { entry, fileName, content, facts: { size, sha256: hash.digest('hex'), ...dimensions }, close }
 }
 
 interface OpenedEntry {
@@ -85,17 +76,29 @@ interface OpenedEntry {
   readonly close?: () => Promise<void>
 }
 
-/** The server detects the media type. */
-const untyped = (bytes: Parameters<typeof inMemory>[0]) => ({ ...inMemory(bytes), contentType: ANY_TYPE })
-
-function bodyOfFile(file: HeldFile): Omit<OpenedEntry, 'fileName'> {
-  const content = { read: () => readUnchanged(file), size: file.status.size, contentType: ANY_TYPE }
-  return { content, close: () => file.close() }
+async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSignal): Promise<OpenedEntry> {
+  const fileName = fileNameOf(entry)
+  if (entry.open) return ofFile(await entry.open(), fileName)
+  if (entry.bytes) return ofMemory(entry.bytes, fileName)
+  if (entry.kind === 'stdin')
+    return ofFile(await storeStdin(stdin, env['TMPDIR'] || tmpdir()), fileName || 'file')
+  const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES, signal })
+  if (content.kind === 'image') return ofMemory(content.body, content.name)
+  if (content.kind === 'path') return ofFile(await openNamed(content.path), basename(content.path))
+  throw new Error('the clipboard contains a URL. Pass it as an argument')
 }
 
-/** Memory of files that were read, for the next ones: new memory takes longer than the hash. */
-const spare: Buffer[] = []
-const MOST_SPARE = 16
+/** The server detects the media type. */
+const ofMemory = (bytes: Uint8Array, fileName: string): OpenedEntry => ({
+  fileName,
+  content: { ...inMemory(bytes), contentType: ANY_TYPE },
+})
+
+const ofFile = (file: HeldFile, fileName: string): OpenedEntry => ({
+  fileName,
+  content: { read: () => readUnchanged(file), size: file.status.size, contentType: ANY_TYPE },
+  close: () => file.close(),
+})
 
 /**
  * Reads a file, and fails if it has changed since it was opened.
@@ -103,7 +106,8 @@ const MOST_SPARE = 16
  * @throws UploadError `source_failed`
  */
 async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buffer> {
-  const memory = spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  // The same memory again and again: new memory for each chunk takes longer than the hash.
+  const memory = Buffer.allocUnsafeSlow(Math.min(CHUNK_BYTES, status.size))
   const fail = (error: unknown): never => {
     throw new UploadError('source_failed', `reading the file failed: ${messageOf(error)}`)
   }
@@ -116,69 +120,27 @@ async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buff
     position += bytesRead
     yield memory.subarray(0, bytesRead)
   }
-  // Not if it ends early, because a socket may still use the last chunk.
-  if (spare.length < MOST_SPARE) spare.push(memory)
 }
 
-async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSignal): Promise<OpenedEntry> {
-  if (entry.open) return { ...bodyOfFile(await entry.open()), fileName: fileNameOf(entry) }
-  if (entry.kind === 'clipboard') {
-    const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES, signal })
-    if (content.kind === 'image') return { content: untyped(content.body), fileName: content.name }
-    if (content.kind === 'path')
-      return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
-    throw new Error('the clipboard contains a URL. Pass it as an argument')
-  }
-  if (entry.bytes) return { content: untyped(Buffer.from(entry.bytes)), fileName: fileNameOf(entry) }
-  return { ...(await readStdin(stdin, env['TMPDIR'] || tmpdir())), fileName: entry.fileName ?? 'file' }
-}
-
-/** Reads standard input: in memory if it is small, otherwise into a temporary file. */
-async function readStdin(
-  stdin: EntrySource['stdin'],
-  folder: string,
-): Promise<Omit<OpenedEntry, 'fileName'>> {
-  let chunks: Uint8Array[] = []
-  let size = 0
-  let file: HeldFile | undefined
-  try {
-    for await (const chunk of stdin) {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size <= STDIN_BYTES) continue
-      file ??= await openTemporary(folder)
-      await file.handle.writev(chunks)
-      chunks = []
-    }
-    if (size === 0) throw new Error(NOTHING_ON_STDIN)
-    if (file === undefined) return { content: untyped(chunks) }
-    return bodyOfFile({ ...file, status: await file.handle.stat() })
-  } catch (error) {
-    await file?.close()
+/** Standard input in a temporary file, because it may be larger than the memory, and be sent again. */
+async function storeStdin(stdin: EntrySource['stdin'], parent: string): Promise<HeldFile> {
+  const fail = (error: unknown): never => {
     if (systemCode(error) === undefined) throw error
-    throw new UploadError(
-      'source_failed',
-      `standard input is larger than ${STDIN_BYTES / 1024 / 1024} MiB, and storing it in ${folder} failed: ${messageOf(error)}. Set TMPDIR to another folder`,
-      { cause: error },
-    )
+    const reason = `storing standard input in ${parent} failed: ${messageOf(error)}`
+    throw new UploadError('source_failed', `${reason}. Set TMPDIR to another folder`, { cause: error })
   }
-}
-
-/** A file that is removed when it is closed, and where the system permits that, at once. */
-async function openTemporary(parent: string): Promise<HeldFile> {
-  const folder = await mkdtemp(join(parent, 'upload-server-'))
+  const folder = await mkdtemp(join(parent, 'upload-server-')).catch(fail)
   const remove = () => rm(folder, { recursive: true, force: true }).catch(() => {})
-  const path = join(folder, 'stdin')
   try {
-    const handle = await openFile(path, 'wx+', 0o600)
+    const path = join(folder, 'stdin')
+    await pipeline(stdin, createWriteStream(path, { flags: 'wx', mode: 0o600 })).catch(fail)
+    const file = await hold(path)
+    const close = () => file.close().finally(remove)
+    if (file.status.size > 0) return { ...file, close }
+    await close()
+    throw new Error(NOTHING_ON_STDIN)
+  } finally {
+    // Already here, because the process may be killed. Windows only removes what is closed.
     await remove()
-    const close = async () => {
-      await handle.close()
-      await remove()
-    }
-    return { handle, path, real: path, status: await handle.stat(), close }
-  } catch (error) {
-    await remove()
-    throw error
   }
 }

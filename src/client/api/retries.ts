@@ -10,73 +10,68 @@ export interface RetryOptions extends Pick<UploadEvents, 'onNotice'> {
   readonly wait: boolean
 }
 
-/** A failure that may be retried. */
+/** Sends one request with an Idempotency-Key, so that a repetition stores nothing twice. Never throws. */
+export type Post = (request: ServerRequest, key: string, signal: AbortSignal) => Promise<RequestOutcome>
+
+/** A transient failure. */
 class FailedRequest extends Error {
   readonly reply: RequestOutcome
+  readonly transient: Transience
 
-  constructor(reply: RequestOutcome) {
+  constructor(reply: RequestOutcome, transient: Transience) {
     super(reply.message)
     this.reply = reply
+    this.transient = transient
   }
 }
 
-/**
- * Retries requests until they succeed, fail permanently, or the time is over. The time starts at the first failure of a
- * request, or at the first failure of any request since the last response: when the server is down, all requests share one
- * time limit.
- *
- * @returns sends one request with an Idempotency-Key, so that a repetition stores nothing twice
- */
-export function createRetries(
-  connection: Connection,
-  { retryFor, wait, onNotice }: RetryOptions,
-): (request: ServerRequest, key: string, signal: AbortSignal) => Promise<RequestOutcome> {
+/** Retries requests until they succeed, fail permanently, or have failed for too long. */
+export function createRetries(connection: Connection, { retryFor, wait, onNotice }: RetryOptions): Post {
   const span = retryFor % 60_000 === 0 ? `${retryFor / 60_000} min` : `${retryFor / 1000} s`
-  let failingSince: number | undefined
   let hasAnswered = false
+  /** Whether requests have failed, and none has succeeded since. */
+  let isDown = false
   /** The outcome of all later requests, once it is clear that they would fail, too. */
   let final: RequestOutcome | undefined
-  const transienceOf = ({ transient, isAbsent }: RequestOutcome): Transience | false =>
-    isAbsent && !hasAnswered ? wait && { retryAfterS: undefined } : (transient ?? false)
 
   return async (request, key, signal) => {
-    let ownSince: number | undefined
-    const since = () => Math.min(ownSince ?? Infinity, failingSince ?? Infinity)
-    const work = async () => {
+    let failingSince: number | undefined
+    const leftMs = () => retryFor - (performance.now() - (failingSince ?? Infinity))
+
+    async function attempt(): Promise<RequestOutcome> {
       if (final) return final
       const begun = performance.now()
       const headers = { 'Idempotency-Key': key }
       const reply = await connection.post({ ...request, headers }, signal, onNotice)
-      if (reply.status !== undefined) hasAnswered = true
-      const isPermanent = reply.transient === undefined
-      if (reply.code === 'unauthorized' || (reply.code === 'no_token' && isPermanent)) final = reply
-      if (isPermanent && !reply.isAbsent) {
-        failingSince = undefined
+      hasAnswered ||= reply.status !== undefined
+      const transient = reply.isAbsent && !hasAnswered ? wait && { retryAfterS: undefined } : reply.transient
+      if (!transient) {
+        // Each further request with a wrong key would bring the client closer to being locked out.
+        if (reply.isAbsent || ['unauthorized', 'no_token'].includes(reply.code ?? '')) final = reply
+        isDown = false
         return reply
       }
       // A server that sent nothing has been unresponsive since the request began.
-      const since = reply.isSilent ? begun : performance.now()
-      const isAgain = performance.now() - since < retryFor
-      if (failingSince === undefined && isAgain && transienceOf(reply))
+      failingSince ??= reply.isSilent ? begun : performance.now()
+      if (!isDown && leftMs() > 0)
         onNotice?.(`${reply.message?.replace(/\.$/, '')}. Retrying for up to ${span}.`)
-      failingSince ??= since
-      ownSince ??= since
-      throw new FailedRequest(reply)
+      isDown = true
+      throw new FailedRequest(reply, transient)
     }
+
     const policy = {
       attempts: Infinity,
-      transient: (error: unknown) => error instanceof FailedRequest && transienceOf(error.reply),
-      leftMs: () => retryFor - (performance.now() - since()),
+      transient: (error: unknown) => error instanceof FailedRequest && error.transient,
+      leftMs,
       isTriedAtEnd: true,
     }
     try {
-      return await retry(work, policy, signal)
+      return await retry(attempt, policy, signal)
     } catch (error) {
-      if (signal.aborted) return { outcomes: [], message: INTERRUPTION, code: 'interrupted' }
+      if (signal.aborted) return { files: [], message: INTERRUPTION, code: 'interrupted' }
       if (!(error instanceof FailedRequest)) throw error
       // If the server responds to other requests, only this request is at fault.
-      if (['unreachable', 'no_token'].includes(error.reply.code ?? '') && failingSince !== undefined)
-        final = error.reply
+      if (isDown && ['unreachable', 'no_token'].includes(error.reply.code ?? '')) final = error.reply
       return error.reply
     }
   }

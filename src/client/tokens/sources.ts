@@ -1,18 +1,14 @@
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import { describeAbsence, runProgram, tailOf } from '../../flow/run-program.ts'
-import type { HttpReply, Refusal } from '../../http/client.ts'
 import { createConnections } from '../../http/connections.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
-import { membersOf } from '../../members.ts'
-import {
-  TOKEN_PROVIDERS,
-  type TokenContext,
-  TokenError,
-  type TokenProvider,
-  type TokenSource,
-} from './token-source.ts'
+import { memberAt, parseJson } from '../../members.ts'
+import { TOKEN_PROVIDERS, type TokenContext, TokenError, type TokenSource } from './token-source.ts'
 
 type Open = (audience: string, context: TokenContext) => TokenSource
+
+const openProvider: Open = (audience, context) =>
+  openProgram(['buildkite-agent', 'oidc', 'request-token', '--audience', audience], audience, context)
 
 /**
  * Each CI provider: the variable that it sets in all jobs, and how a job gets a token.
@@ -21,26 +17,19 @@ type Open = (audience: string, context: TokenContext) => TokenSource
  * the audience of its variable CIRCLE_OIDC_TOKEN_V2 is the organization. GitLab:
  * docs.gitlab.com/ci/secrets/id_token_authentication; the keyword `id_tokens` sets a variable when the job begins.
  */
-const PROVIDERS: Readonly<Record<TokenProvider, { readonly variable: string; readonly open: Open }>> = {
-  'github-actions': { variable: 'GITHUB_ACTIONS', open: openGitHub },
-  gitlab: { variable: 'GITLAB_CI', open: openVariable },
-  buildkite: {
-    variable: 'BUILDKITE',
-    open: (audience, context) =>
-      openProgram(['buildkite-agent', 'oidc', 'request-token', '--audience', audience], audience, context),
-  },
-  circleci: {
-    variable: 'CIRCLECI',
-    open: (audience, context) =>
-      openProgram(
-        ['circleci', 'run', 'oidc', 'get', '--claims', JSON.stringify({ aud: audience })],
-        audience,
-        context,
-      ),
-  },
-}
-
-const isProvider = (text: string): text is TokenProvider => TOKEN_PROVIDERS.some(name => name === text)
+const PROVIDERS: Readonly<Record<(typeof TOKEN_PROVIDERS)[number], readonly [variable: string, open: Open]>> =
+  {
+    'github-actions': ['GITHUB_ACTIONS', openGitHub],
+    gitlab: ['GITLAB_CI', openVariable],
+    buildkite: ['BUILDKITE', openProvider],
+    circleci: [
+      'CIRCLECI',
+      (audience, context) => {
+        const claims = JSON.stringify({ aud: audience })
+        return openProgram(['circleci', 'run', 'oidc', 'get', '--claims', claims], audience, context)
+      },
+    ],
+  }
 
 /**
  * Where the tokens come from.
@@ -54,10 +43,12 @@ export function findSource(
   audience: string,
   context: TokenContext,
 ): TokenSource | undefined {
-  if (from !== undefined && !isProvider(from)) return openProgram(from.trim().split(/\s+/), audience, context)
   if (from === undefined && context.env['UPLOAD_SERVER_TOKEN']) return openVariable(audience, context)
-  const name = from ?? TOKEN_PROVIDERS.find(name => context.env[PROVIDERS[name].variable] === 'true')
-  return name && PROVIDERS[name].open(audience, context)
+  const isMeant = (name: keyof typeof PROVIDERS) =>
+    from === undefined ? context.env[PROVIDERS[name][0]] === 'true' : name === from
+  const name = TOKEN_PROVIDERS.find(isMeant)
+  if (name !== undefined) return PROVIDERS[name][1](audience, context)
+  return from === undefined ? undefined : openProgram(from.trim().split(/\s+/), audience, context)
 }
 
 /** The token of the job, from the variable `UPLOAD_SERVER_TOKEN`. Nothing can renew it. */
@@ -66,13 +57,12 @@ function openVariable(audience: string, { env }: TokenContext): TokenSource {
     name: 'UPLOAD_SERVER_TOKEN',
     isRenewable: false,
     async fetch() {
-      const token = env['UPLOAD_SERVER_TOKEN'] ?? ''
-      if (token === '')
-        throw new TokenError(
-          `The variable UPLOAD_SERVER_TOKEN has no token. In GitLab, add "id_tokens" with "UPLOAD_SERVER_TOKEN" and "aud: ${audience}" to the job.`,
-          { isAbsent: true },
-        )
-      return readToken(token, 'The variable UPLOAD_SERVER_TOKEN')
+      const token = env['UPLOAD_SERVER_TOKEN']
+      if (token) return readToken(token, 'The variable UPLOAD_SERVER_TOKEN')
+      throw new TokenError(
+        `The variable UPLOAD_SERVER_TOKEN has no token. In GitLab, add "id_tokens" with "UPLOAD_SERVER_TOKEN" and "aud: ${audience}" to the job.`,
+        { isAbsent: true },
+      )
     },
   }
 }
@@ -91,58 +81,35 @@ function openGitHub(audience: string, { env, mask, learn }: TokenContext): Token
     name: 'github-actions',
     isRenewable: true,
     async fetch(signal) {
-      const { ACTIONS_ID_TOKEN_REQUEST_URL: address = '', ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer = '' } = env
-      if (address === '' || bearer === '')
+      const { ACTIONS_ID_TOKEN_REQUEST_URL: from, ACTIONS_ID_TOKEN_REQUEST_TOKEN: bearer } = env
+      if (!from || !bearer)
         throw new TokenError(
           'GitHub gives this job no token. Add "permissions: id-token: write" to the job. A pull request from a fork never gets one.',
           { isAbsent: true },
         )
-      if (!URL.canParse(address) || !/^https?:/i.test(address))
-        throw new TokenError('ACTIONS_ID_TOKEN_REQUEST_URL is not a URL.', { isAbsent: true })
-      const url = new URL(address)
+      const url = new URL(from)
       url.searchParams.set('audience', audience)
       learn([bearer])
       const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` }
       const { http, close } = createConnections({ outgoing: fromEnvironment(env) })
       try {
-        const request = {
-          method: 'GET',
-          url,
-          headers,
-          maxReplyBytes: MAX_REPLY_BYTES,
-          explain: explainRefusal,
-        }
+        const request = { method: 'GET', url, headers, maxReplyBytes: MAX_REPLY_BYTES }
         const { status, text } = await http.send(request, signal)
-        const { value } = membersOf(parse(text))
+        // The response may contain a token, so an error must not repeat it.
+        const value = memberAt(parseJson(text), 'value')
         if (typeof value === 'string') return readToken(value, url.host)
         throw new TokenError(`${url.host} responded with ${status}, but without a token.`)
       } catch (error) {
         signal.throwIfAborted()
         if (!(error instanceof UploadError)) throw error
-        const { retryable: isTransient, retryAfterS } = error
         const reason = hideTokens(mask(messageOf(error)))
-        throw new TokenError(`Could not get a token. ${reason}`, { isTransient, retryAfterS })
+        throw new TokenError(`Could not get a token. ${reason}`, {
+          transient: error.retryable ? error : undefined,
+        })
       } finally {
         close()
       }
     },
-  }
-}
-
-/** The response may contain a token, so an error must not repeat it. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function explainRefusal({ status, text }: HttpReply): Refusal {
-  const isForbidden = status === 401 || status === 403
-  return {
-    reason: text,
-    advice: isForbidden ? 'Check "permissions: id-token: write" of the job.' : undefined,
   }
 }
 
@@ -182,8 +149,8 @@ function openProgram(
       })
       if (problem === undefined) return readToken(stdout, name)
       const said = tailOf(stderr, text => hideTokens(mask(text)))
-      const isTransient = code === TEMPORARY_FAILURE
-      throw new TokenError(`${name} printed no token: ${problem}${said}.`, { isTransient })
+      const transient = code === TEMPORARY_FAILURE ? { retryAfterS: undefined } : undefined
+      throw new TokenError(`${name} printed no token: ${problem}${said}.`, { transient })
     },
   }
 }

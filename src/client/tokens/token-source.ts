@@ -1,10 +1,9 @@
 import type { Transience } from '../../flow/retry.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import type { Context } from '../context.ts'
 
 /** The values of `--token-from` that are not a program. */
 export const TOKEN_PROVIDERS = ['github-actions', 'gitlab', 'buildkite', 'circleci'] as const
-
-export type TokenProvider = (typeof TOKEN_PROVIDERS)[number]
 
 /** Whether the tokens come from the CI provider that runs this job. They may let their holder do more than upload. */
 export const isOfJob = (tokenFrom: string | undefined) =>
@@ -27,13 +26,10 @@ export class TokenError extends Error {
   /** Whether the job can't get tokens at all, because a permission, a variable or a program is missing. */
   readonly isAbsent: boolean
 
-  constructor(
-    message: string,
-    { isTransient = false, isAbsent = false, retryAfterS = undefined as number | undefined } = {},
-  ) {
+  constructor(message: string, more: { transient?: Transience | undefined; isAbsent?: boolean } = {}) {
     super(message)
-    this.transient = isTransient ? { retryAfterS } : undefined
-    this.isAbsent = isAbsent
+    this.transient = more.transient
+    this.isAbsent = more.isAbsent ?? false
   }
 }
 
@@ -42,3 +38,7 @@ export type TokenContext = Pick<Context, 'env' | 'cwd' | 'mask' | 'learn' | 'mas
 
 /** Whether the URL of a server contains an upload key. */
 export const hasKey = ({ searchParams }: URL) => searchParams.has('key') || searchParams.has('secret')
+
+/** Whether requests to a URL are not encrypted on their way to another machine. */
+export const isPlain = ({ protocol, hostname }: URL) =>
+  protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))

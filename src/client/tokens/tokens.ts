@@ -1,10 +1,9 @@
 import { messageOf } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { isLoopback } from '../../http/proxy/no-proxy.ts'
-import { membersOf } from '../../members.ts'
+import { membersOf, parseJson } from '../../members.ts'
 import { showMoment } from '../../times.ts'
 import { findSource } from './sources.ts'
-import { isOfJob, type TokenContext, TokenError, type TokenSource } from './token-source.ts'
+import { isOfJob, isPlain, type TokenContext, TokenError, type TokenSource } from './token-source.ts'
 
 /** What identifies the client. */
 export interface Credentials {
@@ -50,6 +49,7 @@ export function createTokens(
   source: TokenSource,
   { audience, limitMs, isOptional, learn, now = Date.now }: TokenOptions,
 ): Tokens {
+  const { name, isRenewable } = source
   let held: string | undefined
   let fetching: Promise<string> | undefined
   /** Why the job has no token. */
@@ -57,7 +57,9 @@ export function createTokens(
 
   async function fetchNew(outer: AbortSignal): Promise<string> {
     const late = () =>
-      new TokenError(`${source.name} returned no token within ${limitMs / 1000} s.`, { isTransient: true })
+      new TokenError(`${name} returned no token within ${limitMs / 1000} s.`, {
+        transient: { retryAfterS: undefined },
+      })
     const limit = beginTimeLimit(limitMs, outer, late)
     try {
       const token = await source.fetch(limit.signal)
@@ -77,8 +79,7 @@ export function createTokens(
   return {
     async get(signal) {
       if (absence !== undefined) return undefined
-      const isGood = held !== undefined && (!source.isRenewable || endOf(held) - now() > MARGIN_MS)
-      if (held !== undefined && isGood) return held
+      if (held !== undefined && (!isRenewable || endOf(held) - now() > MARGIN_MS)) return held
       try {
         return await fetch(signal)
       } catch (error) {
@@ -88,35 +89,31 @@ export function createTokens(
       }
     },
     async replace(used, signal) {
-      if (!source.isRenewable) return undefined
+      if (!isRenewable) return undefined
       return held === undefined || held === used ? fetch(signal) : held
     },
     explain(used) {
       if (used === undefined) return absence ?? ''
       const end = endOf(used)
-      if (!source.isRenewable && end <= now())
-        return `The token in ${source.name} expired at ${showMoment(end)} and can't be renewed. Upload in a job of its own, or use an upload key.`
-      return `The server rejected the token of ${source.name}. Compare "auth.tokens" of the server: "audience" must be "${audience}", and "claims" must match this job.`
+      if (!isRenewable && end <= now())
+        return `The token in ${name} expired at ${showMoment(end)} and can't be renewed. Upload in a job of its own, or use an upload key.`
+      return `The server rejected the token of ${name}. Compare "auth.tokens" of the server: "audience" must be "${audience}", and "claims" must match this job.`
     },
   }
 }
+
+/** The last time that a Date can represent. */
+const LAST_DATE = 8_640_000_000_000_000
 
 /**
  * When a token expires (RFC 7519, section 4.1.4), milliseconds since the epoch. The token is not verified. Infinity if it can't
  * be read: tokens may have other formats.
  */
 function endOf(token: string): number {
-  try {
-    const claims = membersOf(JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()))
-    const end = Number(claims['exp']) * 1000
-    return end > 0 && end < LAST_DATE ? end : Infinity
-  } catch {
-    return Infinity
-  }
+  const claims = parseJson(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+  const end = Number(membersOf(claims)['exp']) * 1000
+  return end > 0 && end < LAST_DATE ? end : Infinity
 }
-
-/** The last time that a Date can represent. */
-const LAST_DATE = 8_640_000_000_000_000
 
 /** The tokens that the user asked for; otherwise those of the CI job. @param limitMs time limit for one token */
 export function openTokens(
@@ -144,13 +141,12 @@ export function openTokens(
 
 /** The token that a program passes, or what gets it. */
 function ownSource(token: NonNullable<Credentials['token']>): TokenSource {
-  const isRenewable = typeof token === 'function'
   return {
     name: 'the option "token"',
-    isRenewable,
+    isRenewable: typeof token === 'function',
     async fetch(signal) {
       try {
-        return isRenewable ? await token(signal) : token
+        return typeof token === 'function' ? await token(signal) : token
       } catch (error) {
         signal.throwIfAborted()
         throw new TokenError(`The option "token" returned no token: ${messageOf(error)}.`)
@@ -159,17 +155,11 @@ function ownSource(token: NonNullable<Credentials['token']>): TokenSource {
   }
 }
 
-/** Whether requests to a URL are not encrypted on their way to another machine. */
-export const isPlain = ({ protocol, hostname }: URL) =>
-  protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
-
 /**
  * The audience of tokens for a server: its URL without `/upload`, query, user name and password, and without a slash at the
  * end. Scheme and host are in lower case, and the default port is omitted.
  */
 export function audienceOf(server: string): string {
   const { origin, pathname } = new URL(server)
-  let path = pathname.replace(/\/upload\/?$/, '')
-  while (path.endsWith('/')) path = path.slice(0, -1)
-  return origin + path
+  return origin + pathname.replace(/\/upload\/?$/, '').replace(/(?<!\/)\/+$/, '')
 }

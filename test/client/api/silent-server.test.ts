@@ -21,13 +21,10 @@ const startSilent = () => listen(createTcpServer(socket => socket.resume()))
 const startServer = (answer: RequestListener) => listen(createServer(answer))
 
 function post(url: string, signal = new AbortController().signal, onSlow?: (message: string) => void) {
-  const request = {
-    body: { ...inMemory(Buffer.from('{"list":["/a"]}')), contentType: 'application/json' },
-    count: 1,
-  }
+  const body = { ...inMemory(Buffer.from('{"list":["/a"]}')), contentType: 'application/json' }
   const connection = openConnection(url, {}, CONTEXT, { idleMs: 300, slowMs: 100 })
   onTestFinished(() => connection.close())
-  return connection.post(request, signal, onSlow)
+  return connection.post({ body }, signal, onSlow)
 }
 
 describe('a server that takes connections', () => {
@@ -58,7 +55,7 @@ describe('a server that takes connections', () => {
         res.end(answer)
       }, 700)
     })
-    expect(await post(url)).toMatchObject({ outcomes: [{ url: 'https://img.example/a.png' }] })
+    expect(await post(url)).toMatchObject({ files: [{ url: 'https://img.example/a.png' }] })
   })
 
   it('and says nothing lets Ctrl-C through', async () => {

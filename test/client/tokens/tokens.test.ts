@@ -71,7 +71,7 @@ it('twenty requests at once share one renewal', async () => {
 
 it('a failure is told, and the next request tries again', async () => {
   const { state, get } = prepare()
-  state.failing = new TokenError('It is away.', { isTransient: true })
+  state.failing = new TokenError('It is away.', { transient: { retryAfterS: undefined } })
   await expect(get()).rejects.toThrow('It is away.')
   state.failing = undefined
   expect(await get()).toMatch(/^eyJ/)

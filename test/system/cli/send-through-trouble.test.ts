@@ -178,11 +178,4 @@ describe('upload --server through trouble', () => {
     )
     expect(proxy.seen.length).toBeLessThanOrEqual(4)
   })
-
-  it('what a proxy refuses as too large together is sent one by one', async () => {
-    const server = await startServer({ files: 1 })
-    const { cwd } = await makeFiles([1000, 1000, 1000])
-    expect(await send(server.port, cwd)).toMatchObject({ code: 0, stderr: '' })
-    expect(await server.stored()).toHaveLength(3)
-  })
 })
