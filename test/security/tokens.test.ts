@@ -1,8 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { JWTPayload } from 'jose'
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { sendRaw } from '../helpers/raw-request.ts'
 import { startApp } from '../helpers/start-app.ts'
@@ -293,20 +292,6 @@ it('keys from a file need no network, and the file is not uploaded', async () =>
   expect(await upload(bearer(await token()))).toMatchObject({ status: 200 })
   expect(await upload(bearer(await token({}, elliptic)))).toMatchObject({ status: 401 })
   expect(issuer.asked).toEqual([])
-})
-
-it('a reload of the configuration keeps the keys, so the key server may be away then', async () => {
-  const { app, issuer, token, upload } = await startWith(OWNER)
-  expect(await upload(bearer(await token()))).toMatchObject({ status: 200 })
-  issuer.misbehave = (_, res) => void res.destroy()
-  const file = join(app.directory, 'upload-server.json')
-  const config = JSON.parse(await readFile(file, 'utf8'))
-  config.auth.tokens[0].claims = { repository_owner_id: ['1234'], event_name: ['push'] }
-  await writeFile(file, JSON.stringify(config))
-  const env = { XDG_DATA_HOME: join(app.directory, 'data') }
-  await app.server.reload(await loadConfig({ env, platform: 'linux', cwd: app.directory, file }))
-  expect(await upload(bearer(await token()))).toMatchObject({ status: 200 })
-  expect(await upload(bearer(await token({ event_name: 'schedule' })))).toMatchObject({ status: 401 })
 })
 
 it('attack: a token that is larger than the server reads', async () => {
