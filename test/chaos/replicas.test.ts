@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
 import { findFiles } from '../../src/store/history.ts'
 import { openPostgres } from '../../src/store/postgres.ts'
-import { fill, runNginx } from '../helpers/behind-proxy.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { missing, needs } from '../helpers/needs.ts'
+import { fill, readExample, runNginx } from '../helpers/reverse-proxies.ts'
 import { runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 import { closed } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
@@ -17,7 +17,6 @@ import { findPostgres, startPostgres } from '../servers/postgres.ts'
 
 // What several servers promise of their database is in test/store/model.test.ts; this is the way through nginx.
 
-const EXAMPLE = new URL('../../docs/examples/replicas/nginx.conf', import.meta.url)
 const KEY = 'k3y-of-all-servers'
 const CLIENTS = 16
 const SERVERS = 3
@@ -143,19 +142,14 @@ async function start(port: number, config: object): Promise<SpawnedServer> {
 async function startNginx(url: string, ports: readonly number[]): Promise<() => Promise<string>> {
   const directory = await makeDirectory()
   const log = join(directory, 'access.log')
-  const config = await fill(EXAMPLE, [
-    ['listen 80;', `listen ${new URL(url).host};`],
-    ['/var/log/nginx/access.log', log],
-    ['http://10.77.0.13:9000', url],
-    ['server 10.77.0.11:36677 ', `server 127.0.0.1:${ports[0]} `],
-    [
-      'server 10.77.0.12:36677 max_fails=0;',
-      ports
-        .slice(1)
-        .map(port => `server 127.0.0.1:${port} max_fails=0;`)
-        .join(' '),
-    ],
-  ])
-  await runNginx(directory, config, Number(new URL(url).port))
+  const others = ports.slice(1).map(port => `server 127.0.0.1:${port} max_fails=0;`)
+  const config = fill(await readExample('replicas/nginx.conf'), {
+    'listen 80;': `listen ${new URL(url).host};`,
+    '/var/log/nginx/access.log': log,
+    'http://10.77.0.13:9000': url,
+    'server 10.77.0.11:36677 ': `server 127.0.0.1:${ports[0]} `,
+    'server 10.77.0.12:36677 max_fails=0;': others.join(' '),
+  })
+  await runNginx(config, { directory, port: Number(new URL(url).port) })
   return () => readFile(log, 'utf8')
 }

@@ -5,12 +5,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
-import { runNginx } from '../helpers/behind-proxy.ts'
 import { inBrowser, type Tab } from '../helpers/browser.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { ATTEMPTS, servePage, TOOLS } from '../helpers/evil-page.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { needs } from '../helpers/needs.ts'
+import { runNginx } from '../helpers/reverse-proxies.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { makeCertificate } from '../servers/certificate.ts'
 
@@ -110,7 +110,7 @@ async function startSignedInSite(context: TestContext, signIn: SignIn, told: Tol
         proxy_pass ${service};
       }
     }`
-  await runNginx(directory, servers, port)
+  await runNginx(servers, { directory, port })
 
   return {
     url,

@@ -2,7 +2,6 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
-import { runNginx } from '../helpers/behind-proxy.ts'
 import { inBrowser, type Page } from '../helpers/browser.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
@@ -10,6 +9,7 @@ import { findFreePorts } from '../helpers/free-port.ts'
 import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
+import { runNginx } from '../helpers/reverse-proxies.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'schlüssel-钥匙'
@@ -621,12 +621,11 @@ it('works behind nginx with a path prefix and a password, which its examples sen
   await writeFile(join(directory, 'htpasswd'), 'me:{PLAIN}secret-word\n')
   const work: Work = async ({ page, app, urls }) => {
     await runNginx(
-      directory,
       `server { listen 127.0.0.1:${port}; location /deep/img/ {
          auth_basic files; auth_basic_user_file htpasswd;
          proxy_pass ${app.url}/; proxy_set_header X-Forwarded-For $remote_addr;
          proxy_set_header Authorization "Bearer upload-key-of-the-proxy"; } }`,
-      port,
+      { directory, port },
     )
     urls.length = 0
     for (const path of ['/', '/upload', '/upload/']) {
