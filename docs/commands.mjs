@@ -75,10 +75,15 @@ function asFor(others) {
 function flagRow(name, flags) {
   const flag = flags[name]
   const isTold = flag.default === undefined ? '' : ` (default: ${code(flag.default)})`
+  const listed = names =>
+    names
+      .map(other => code(spell(other, flags[other])))
+      .join(', ')
+      .replace(/, ([^,]*)$/, ' or $1')
   const rules = [
     ...(flag.env ? [`Environment variable: ${code(flag.env)}`] : []),
-    ...(flag.needs ? [`Requires ${code(spell(flag.needs, flags[flag.needs]))}`] : []),
-    ...(flag.excludes ?? []).map(other => `Not with ${code(spell(other, flags[other]))}`),
+    ...(flag.needs ? [`Requires ${listed(flag.needs)}`] : []),
+    ...(flag.excludes ? [`Not with ${listed(flag.excludes)}`] : []),
   ]
   return row(showFlag(name, flag), [flag.about + isTold, ...rules].join('. '), flag.value?.choices)
 }

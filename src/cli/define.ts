@@ -40,12 +40,10 @@ export interface Flag {
   readonly env?: string
   /** Heading in the help. */
   readonly group?: string
-  /** Name of the flag without which this one does nothing, so that giving it alone is an error. */
-  readonly needs?: string
+  /** Names of flags without one of which this one does nothing, so that giving it alone is an error. */
+  readonly needs?: readonly string[]
   /** Names of flags that contradict this one. */
   readonly excludes?: readonly string[]
-  /** What else is wrong with this flag next to the others. Undefined if nothing is. */
-  readonly findFault?: (options: Readonly<Record<string, unknown>>) => string | undefined
   /** Whether the value is never printed. */
   readonly isSecret?: true
   /** Whether it is about all files of the command. The line that repeats the failed ones omits it. */

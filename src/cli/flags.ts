@@ -1,4 +1,4 @@
-import { hasKey, TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
+import { TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
 import { readDuration } from '../times.ts'
 import type { Flag, Flags, Value } from './define.ts'
 
@@ -91,16 +91,17 @@ export const credentials = {
     about: `send signed tokens (JWT) instead of an upload key, from: ${TOKEN_PROVIDERS.join(', ')}, or a program that prints one (default: the CI job, without an upload key)`,
     value: tokenSource,
     isOnce: true,
-    needs: 'server',
+    needs: ['server'],
     excludes: ['key'],
-    findFault: ({ server }) =>
-      typeof server === 'string' && hasKey(new URL(server))
-        ? '--token-from cannot be used with an upload key in the URL of --server.'
-        : undefined,
   },
 } as const satisfies Flags
 
-/** Adds a heading of the help to flags. */
-export function grouped<const F extends Flags>(group: string, flags: F): F {
-  return Object.fromEntries(Object.entries(flags).map(([name, flag]) => [name, { ...flag, group }])) as F
+/** Adds a heading of the help to flags, and what else is true of all of them. */
+export function grouped<const F extends Flags>(
+  group: string,
+  flags: F,
+  common: Pick<Flag, 'isForAllFiles'> = {},
+): F {
+  const all = Object.entries(flags).map(([name, flag]) => [name, { ...flag, ...common, group }])
+  return Object.fromEntries(all) as F
 }

@@ -1,6 +1,3 @@
-import { isAbsolute, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { PACKAGE_FOLDER } from '../package.ts'
 import { CommanderError } from '../packages/commander.ts'
 import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
 import { type Call, UsageError } from './define.ts'
@@ -43,7 +40,6 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
 function describe(error: unknown, { env }: Terminal): string {
   if (!(error instanceof Error)) return String(error)
   const { message, name, stack = message, cause, code } = error as Error & { code?: unknown }
-  if (code === 'ERR_MODULE_NOT_FOUND') return describeMissing(message)
   if (code === 'EMFILE' || code === 'ENFILE')
     return `${message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
   // The message is also for remote clients, so it has no path. The cause has it.
@@ -51,13 +47,4 @@ function describe(error: unknown, { env }: Terminal): string {
     return `${message}\n${cause.message.split('\n')[0]}`
   const isExpected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(name) || 'syscall' in error
   return isExpected || env['DEBUG'] === undefined ? message : stack
-}
-
-/** @param message of Node: "Cannot find package 'express' imported from …" */
-function describeMissing(message: string): string {
-  const [, name = ''] = /package '([^']+)'/.exec(message) ?? []
-  // Node also says "package" for a file that is missing from a package or can't be opened.
-  const isPackage = name !== '' && !isAbsolute(name)
-  const what = isPackage ? `The package "${name}" is not installed` : `Could not read a file: ${message}`
-  return `${what}. Run "npm install" in "${resolve(fileURLToPath(PACKAGE_FOLDER))}", or reinstall upload-server.`
 }

@@ -14,8 +14,8 @@ import { appendToFile } from '../files/replace-file.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { oneLine } from '../safe-text.ts'
 import { readChoice } from '../uploader/destinations.ts'
-import { describeUnreachable } from './repeat.ts'
-import type { Reviewing } from './reviewing.ts'
+import { remarksOn } from './repeat.ts'
+import type { ReviewImages } from './reviewing.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
 import { withUploads } from './with-uploads.ts'
 
@@ -130,40 +130,35 @@ async function upload(
   options: UploadReporterOptions,
   shard: Shard | undefined,
 ): Promise<Result[]> {
-  const { key = process.env['UPLOAD_SERVER_KEY'], timeoutMs = 300_000, path } = options
-  const { env, platform, stdin, stdout, stderr } = process
-  const host = { env, platform, stdin, stdout, stderr, cwd: () => process.cwd() }
-  const terminal = createTerminal(host, () => new AbortController().signal)
-  const limit = beginTimeLimit(timeoutMs, new AbortController().signal, () => new Error(TOO_LATE))
-  const typed = options.config === undefined ? [] : [['config', options.config] as const]
-  const sent = { ...options, ...readChoice(options), key }
+  const { key = process.env['UPLOAD_SERVER_KEY'], timeoutMs = 300_000, path, server, config } = options
+  const { signal, end } = beginTimeLimit(timeoutMs, new AbortController().signal, () => new Error(TOO_LATE))
+  const terminal = createTerminal(process, () => signal)
+  const { note } = terminal
+  const typed = Object.entries({ server, config }).filter(([, text]) => text !== undefined)
   try {
-    const reviewing = await loadReviewing(options, shard, terminal, limit.signal)
-    const results = await withUploads(sent, terminal, {}, async uploads => {
-      const entries = await Promise.all(
-        attachments.map(async (one): Promise<Entry> => {
-          const name = nameOf(one)
-          const entry = await toEntry(sourceOf(one), terminal)
-          return { ...entry, name, inside: name, ...(path !== undefined && { folder: path }) }
-        }),
-      )
-      await reviewing?.compare(imagesOf(entries), uploads, { note: terminal.note, draws: true })
-      const results = await uploadAll(uploads, entries, limit.signal)
-      await reviewing?.finish(results, uploads)
-      const dead = await uploads.explainUnreachable()
-      if (dead !== undefined) terminal.note(describeUnreachable(dead, typed, terminal))
-      return results
+    const reviewImages = await loadReviewing(options, shard, terminal, signal)
+    const sent = { ...options, ...readChoice(options), key }
+    return await withUploads(sent, terminal, {}, async uploads => {
+      const toNamed = async (one: Attachment): Promise<Entry> => {
+        const entry = await toEntry(sourceOf(one), terminal)
+        const name = nameOf(one)
+        return { ...entry, name, inside: name, ...(path !== undefined && { folder: path }) }
+      }
+      const entries = await Promise.all(attachments.map(toNamed))
+      const store = () => uploadAll(uploads, entries, signal)
+      const { results } = reviewImages
+        ? await reviewImages({ images: imagesOf(entries), uploads, note, store })
+        : { results: await store() }
+      for (const line of remarksOn(results, await uploads.explainUnreachable(), typed, terminal)) note(line)
+      return results.map(({ error, ...result }) => {
+        const reason = result.code === 'interrupted' ? TOO_LATE : error && terminal.mask(error)
+        return { ...result, ...(reason !== undefined && { error: reason }) }
+      })
     })
-    return results.map(({ error, ...result }) => ({
-      ...result,
-      ...(error !== undefined && {
-        error: result.code === 'interrupted' ? TOO_LATE : terminal.mask(error),
-      }),
-    }))
   } catch (error) {
     return attachments.map(one => ({ name: nameOf(one), error: terminal.mask(messageOf(error)) }))
   } finally {
-    limit.end()
+    end()
   }
 }
 
@@ -173,7 +168,7 @@ async function loadReviewing(
   shard: Shard | undefined,
   terminal: Terminal,
   signal: AbortSignal,
-): Promise<Reviewing | undefined> {
+): Promise<ReviewImages | undefined> {
   if (!comment && report === undefined) return undefined
   const { openReviewing } = await import('./reviewing.ts')
   const named = { ...(commentTitle && { commentTitle }), ...(commentName && { commentName }) }

@@ -124,15 +124,17 @@ function findFault(flags: Flags, command: Command): string | undefined {
   const isGiven = (name: string) =>
     ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '') && command.getOptionValue(name) !== ''
   const nameOf = (name: string) => spell(name, flags[name] ?? { about: '' })
-  for (const [name, { needs, excludes = [], findFault }] of Object.entries(flags)) {
+  for (const [name, { needs = [], excludes = [] }] of Object.entries(flags)) {
     if (!isGiven(name)) continue
-    if (needs !== undefined && !isGiven(needs)) return `${nameOf(name)} requires ${nameOf(needs)}.`
+    const needed = needs
+      .map(nameOf)
+      .join(', ')
+      .replace(/, ([^,]*)$/, ' or $1')
+    if (needed !== '' && !needs.some(isGiven)) return `${nameOf(name)} requires ${needed}.`
     const other = excludes.find(isGiven)
     const variable = other && flags[other]?.env
     if (other !== undefined)
       return `${nameOf(name)} cannot be used with ${nameOf(other)}${variable ? ` or ${variable}` : ''}.`
-    const fault = findFault?.(command.opts())
-    if (fault !== undefined) return fault
   }
   return undefined
 }

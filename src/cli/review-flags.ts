@@ -1,4 +1,4 @@
-import type { Flag, Flags, Value } from './define.ts'
+import type { Flags, Value } from './define.ts'
 import { file, text } from './flags.ts'
 
 const percentage = {
@@ -28,10 +28,7 @@ const baselineName = {
   read: (typed: string) => (/^[a-z\d][\w.-]{0,99}$/i.test(typed) ? typed : undefined),
 } as const satisfies Value
 
-const needsEarlier =
-  (flag: string): NonNullable<Flag['findFault']> =>
-  ({ compare, baseline }) =>
-    compare === undefined && baseline === undefined ? `${flag} requires --compare or --baseline.` : undefined
+const EARLIER = ['compare', 'baseline']
 
 /** The flags of every command that compares images with earlier ones, and shows them in a comment. */
 export const reviewFlags = {
@@ -39,77 +36,61 @@ export const reviewFlags = {
     about:
       'compare the images with earlier ones: a folder, or a list of "upload --format json" in a file or at a URL',
     value: { ...file, shown: 'earlier' },
-    isForAllFiles: true,
   },
   baseline: {
     about:
       'compare the images with those that the default branch has stored under this name at the same destination',
     value: baselineName,
     excludes: ['compare'],
-    isForAllFiles: true,
   },
   updateBaseline: {
     about: 'when to store the images as the baseline (default: auto, in jobs of the default branch)',
     value: { shown: 'when', choices: ['auto', 'always', 'never'] },
-    needs: 'baseline',
-    isForAllFiles: true,
+    needs: ['baseline'],
   },
   threshold: {
     about: 'percentage of changed pixels up to which an image counts as the same (default: 0)',
     value: percentage,
-    findFault: needsEarlier('--threshold'),
-    isForAllFiles: true,
+    needs: EARLIER,
   },
   masks: {
     about:
       'do not compare the parts of images that this JSON file names by path: x, y, width and height in pixels',
     value: file,
-    findFault: needsEarlier('--masks'),
-    isForAllFiles: true,
+    needs: EARLIER,
   },
   report: {
     about:
       'also write a page with all images to this file, such as report.html, and upload it; the comment links it',
     value: file,
-    isForAllFiles: true,
   },
   failOn: {
     about: 'exit with 1 if images are changed, new, gone or renamed, such as changed,gone',
     value: differences,
-    findFault: needsEarlier('--fail-on'),
+    needs: EARLIER,
     isRepeatable: true,
-    isForAllFiles: true,
   },
   status: {
     about: 'set a commit status for the differences that --fail-on names, instead of exit code 1',
-    needs: 'failOn',
-    isForAllFiles: true,
+    needs: ['failOn'],
   },
   pr: {
     about: 'URL of the pull request (default: the one of the CI job)',
     value: text('url'),
-    isForAllFiles: true,
   },
   commentName: {
     about:
       'name that identifies the comment, so that each job updates its own (default: the name of the CI job)',
     value: text('name'),
-    isForAllFiles: true,
   },
   commentTitle: {
     about: 'heading of the comment (default: Pictures)',
     value: text('title'),
-    isForAllFiles: true,
   },
   commentToken: {
     about: 'API token of the Git host (default: the token of the CI job)',
     value: text('token'),
     env: 'UPLOAD_COMMENT_TOKEN',
     isSecret: true,
-    isForAllFiles: true,
   },
 } as const satisfies Flags
-
-/** Whether the options say where files are stored. */
-export const hasStorage = (options: Readonly<Record<string, unknown>>) =>
-  ['server', 'destination', 'picbed', 'config'].some(name => options[name] !== undefined)

@@ -41,46 +41,41 @@ export type ReviewOptions = Partial<OptionsOf<typeof reviewFlags>> & {
   readonly job?: string
 }
 
-/** What a command does with its images: compares them with earlier ones, and shows them in a comment, a report and a status. */
-export interface Reviewing {
-  /**
-   * Compares the images, before they are uploaded.
-   *
-   * @param uploads where the baseline is. Undefined if no destination is named
-   */
-  compare(images: readonly Image[], uploads: Uploads | undefined, how: HowToCompare): Promise<void>
-  /**
-   * Uploads what shows the differences, stores the baseline and the report, and writes the comment.
-   *
-   * @param uploads undefined if nothing is uploaded
-   */
-  finish(results: readonly Result[], uploads: Uploads | undefined): Promise<Reviewed>
-}
-
-interface HowToCompare {
-  /** Receives messages, while a progress line is shown. */
-  readonly note: (line: string) => void
-  /** Whether differences are drawn for `finish` to upload. */
-  readonly draws: boolean
-}
-
+/** What a command does with its images. */
 export interface Reviewed {
+  /** Of the images themselves. */
+  readonly results: readonly Result[]
   /** Markdown of the comment. @param mostBytes default: those of a comment */
   toMarkdown(mostBytes?: number): string
   /** Markdown for the summary of the job. Undefined if nothing was compared. */
-  readonly summary: string | undefined
+  readonly summary?: string | undefined
   /** Whether something could not be compared or written. The reason has been noted. */
   readonly hasFailed: boolean
   /** Whether there are differences that `--fail-on` names, and nothing but the exit code tells them. */
   readonly isRejected: boolean
 }
 
+interface ToReview {
+  readonly images: readonly Image[]
+  /** Where the baseline is. Undefined if no destination is named. */
+  readonly uploads: Uploads | undefined
+  /** Whether nothing is uploaded or written. */
+  readonly isDryRun?: boolean
+  /** Receives messages about the comparison, while a progress line is shown. */
+  note(line: string): void
+  /** Uploads the images, after they were compared. */
+  store(): Promise<readonly Result[]>
+}
+
+/** Compares images with earlier ones, has them uploaded, and shows them in a comment, a report and a status. */
+export type ReviewImages = (what: ToReview) => Promise<Reviewed>
+
 /** Checks the options, and finds the earlier images that need no server. @throws Error */
 export async function openReviewing(
   options: ReviewOptions,
   terminal: Terminal,
   signal: AbortSignal,
-): Promise<Reviewing> {
+): Promise<ReviewImages> {
   const { compare, baseline, server, shard, threshold = 0, failOn = [], updateBaseline = 'auto' } = options
   const job = await findJob(terminal.env)
   const run = runOf(job)
@@ -96,12 +91,25 @@ export async function openReviewing(
   const masks = options.masks === undefined ? undefined : await readMasks(options.masks, terminal)
   const title = options.commentTitle ?? TITLE
   const isStored = updateBaseline === 'always' || (updateBaseline === 'auto' && job?.isMain === true)
-  let prepared: Prepared | undefined
   let hasFailed = false
   const say = (message: string, note = terminal.note) => note(oneLine(terminal.mask(message)))
   const fail = (message: string, note = terminal.note) => {
     hasFailed = true
     say(message, note)
+  }
+
+  async function prepare({ images, uploads, isDryRun, note }: ToReview): Promise<Prepared | undefined> {
+    const stored = baseline && uploads && (await findBaseline(baseline, uploads, fetchList, note, signal))
+    const earlier = stored || named || (hasTriples(images) || images.length === 0 ? NO_IMAGES : undefined)
+    if (earlier === undefined) return undefined
+    const how = {
+      ...{ findDifference: comparePictures, threshold, masks, run },
+      makeSmall: uploads && !isDryRun ? makeSmall : undefined,
+      fetch: createFetch(terminal, server, earlier.host === undefined ? [] : [earlier.host]),
+      find: stored && uploads ? (files: readonly SoughtFile[]) => uploads.find(files, signal) : undefined,
+      note: (line: string) => say(line, note),
+    }
+    return prepareReview(earlier, images, how, signal)
   }
 
   async function storeBaseline(name: string, review: Review, uploads: Uploads): Promise<void> {
@@ -130,17 +138,13 @@ export async function openReviewing(
   }
 
   /** Stores and writes everything that shows a review: that of this job, or those of several shards. */
-  async function publish(review: Review, uploads: Uploads | undefined): Promise<Reviewed> {
+  async function publish(
+    review: Review,
+    uploads: Uploads | undefined,
+  ): Promise<Pick<Reviewed, 'toMarkdown' | 'summary' | 'isRejected'>> {
     const isComplete = missingShardsOf(review).length === 0
-    if (
-      uploads &&
-      baseline !== undefined &&
-      isStored &&
-      isComplete &&
-      !signal.aborted &&
-      isComparison(review)
-    )
-      await storeBaseline(baseline, review, uploads)
+    const mayBeBaseline = isStored && isComplete && isComparison(review) && !signal.aborted
+    if (uploads && baseline !== undefined && mayBeBaseline) await storeBaseline(baseline, review, uploads)
     const { report: file } = options
     const report = file === undefined || signal.aborted ? undefined : await storeReport(file, review, uploads)
     if (review.baseline && !signal.aborted) say(`Compared with ${review.baseline.name}: ${totalsOf(review)}.`)
@@ -156,49 +160,32 @@ export async function openReviewing(
     return {
       toMarkdown,
       summary: isComparison(review) ? toMarkdown(SUMMARY_BYTES) : undefined,
-      hasFailed,
       isRejected: rejection !== undefined && shownBy === undefined,
     }
   }
 
-  return {
-    async compare(images, uploads, { note, draws }) {
-      try {
-        const stored = baseline && uploads && (await findBaseline(baseline, uploads, fetchList, note, signal))
-        const earlier = stored || named || (hasTriples(images) || images.length === 0 ? NO_IMAGES : undefined)
-        if (earlier === undefined) return
-        const hosts = earlier.host === undefined ? [] : [earlier.host]
-        const how = {
-          ...{ findDifference: comparePictures, threshold, masks, run },
-          makeSmall: uploads && draws ? makeSmall : undefined,
-          fetch: createFetch(terminal, server, hosts),
-          find: stored && uploads ? (files: readonly SoughtFile[]) => uploads.find(files, signal) : undefined,
-          note: (line: string) => say(line, note),
-        }
-        prepared = await prepareReview(earlier, images, how, signal)
-      } catch (error) {
-        // The upload tells which exit code it is.
-        fail(messageOf(error), note)
-      }
-    },
-    async finish(results, uploads) {
-      const more = uploads ? await uploadAll(uploads, prepared?.entries ?? [], signal) : []
-      const own = prepared?.conclude(results, more) ?? toReview(results, run)
-      if (!shard || !uploads) return publish(own, uploads)
-      let reviewed: Reviewed | undefined
-      try {
-        const access = { uploads, fetch: fetchList, signal }
-        const whose = [runId, commentNameOf(options, job)]
-        // Without its own list, the other shards know that this one is missing.
-        if (!hasFailed && !signal.aborted)
-          await publishShards(own, shard, whose, access, async merged => {
-            reviewed = await publish(merged, uploads)
-          })
-      } catch (error) {
-        fail(`Could not join the shards: ${messageOf(error)}`)
-      }
-      return { toMarkdown: () => '', summary: undefined, isRejected: false, ...reviewed, hasFailed }
-    },
+  return async what => {
+    const prepared = await prepare(what).catch((error: unknown) => {
+      fail(messageOf(error), what.note) // The upload tells which exit code it is.
+      return undefined
+    })
+    const results = await what.store()
+    const uploads = what.isDryRun ? undefined : what.uploads
+    const more = uploads ? await uploadAll(uploads, prepared?.entries ?? [], signal) : []
+    const own = prepared?.conclude(results, more) ?? toReview(results, run)
+    let reviewed: Partial<Reviewed> = {}
+    const publishThis = async (review: Review) => {
+      reviewed = await publish(review, uploads)
+    }
+    if (!shard || !uploads) await publishThis(own)
+    // Without its own list, the other shards know that this one is missing.
+    else if (!hasFailed && !signal.aborted) {
+      const whose = [runId, commentNameOf(options, job)]
+      await publishShards(own, shard, whose, { uploads, fetch: fetchList, signal }, publishThis).catch(
+        (error: unknown) => fail(`Could not join the shards: ${messageOf(error)}`),
+      )
+    }
+    return { toMarkdown: () => '', isRejected: false, ...reviewed, results, hasFailed }
   }
 }
 

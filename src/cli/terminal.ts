@@ -1,6 +1,4 @@
-import { styleText } from 'node:util'
 import type { Context } from '../client/context.ts'
-import { showsColours } from '../log-lines.ts'
 import { createGrowingMask } from '../mask.ts'
 import { plain, toUnicodeEscape } from '../safe-text.ts'
 
@@ -16,8 +14,6 @@ export interface Terminal extends Context {
   readonly canAsk: boolean
   /** Prints a result as a line on standard output. */
   print(line: string): void
-  /** Prints a masked result made of parts, which are styled if standard output is a terminal with colours. */
-  printParts(parts: readonly Styled[]): void
   /** Aborted on Ctrl-C and similar signals. Without a call, these signals end the process immediately. */
   untilInterrupted(): AbortSignal
 }
@@ -39,15 +35,7 @@ interface Output {
 
 export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['untilInterrupted']): Terminal {
   const { env, platform, stdout, stderr } = host
-  const print = (line: string) => void stdout.write(`${line}\n`)
-  const isColoured = stdout.isTTY === true && showsColours()
   const secrets = createGrowingMask()
-  const note = (line: string) => void stderr.write(`${plain(secrets.mask(line))}\n`)
-  const paint = (part: Styled) => {
-    const text = plain(secrets.mask(typeof part === 'string' ? part : part.text))
-    if (typeof part === 'string' || !isColoured) return text
-    return styleText(part.style, text, { validateStream: false })
-  }
   return {
     ...secrets,
     env,
@@ -62,23 +50,14 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
     get stdin() {
       return host.stdin
     },
-    print: line => print(plain(line)),
-    printParts: parts => print(parts.map(paint).join('')),
-    note,
+    print: line => void stdout.write(`${plain(line)}\n`),
+    note: line => void stderr.write(`${plain(secrets.mask(line))}\n`),
     maskInJobLog(secret) {
       // A workflow command of GitHub. The runner reads both outputs, and does not show the line.
       if (env['GITHUB_ACTIONS'] === 'true') stderr.write(`::add-mask::${secret.replaceAll('%', '%25')}\n`)
     },
     untilInterrupted,
   }
-}
-
-/** A part of a line. */
-export type Styled = string | { readonly text: string; readonly style: 'bold' | 'cyan' | 'dim' | 'green' }
-
-/** The options that every command has. */
-export interface CommonOptions {
-  config?: string
 }
 
 /** Asks for confirmation. @throws Error without a terminal @param advice what to do then */

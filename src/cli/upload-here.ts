@@ -19,11 +19,12 @@ import type { Opened } from './open.ts'
 import { sayUnfinished } from './repeat.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface UploadsHereOptions {
-  picbed?: string | undefined
-  configName?: string | undefined
+/** Where files are stored, and for how long. */
+export interface Place {
+  readonly picbed?: string | undefined
+  readonly configName?: string | undefined
   /** When the files expire. */
-  expires?: string
+  readonly expires?: string
 }
 
 /** Restrictions of an upload on behalf of others, such as an agent. Default: the rights of the user. */
@@ -42,7 +43,7 @@ const MOST_FILES = 100
  * @throws UploadError if the destination does not exist, or does not support --expires
  */
 export function createUploadsHere(
-  { picbed, configName, expires: typed }: UploadsHereOptions,
+  { picbed, configName, expires: typed }: Place,
   opened: Opened,
   terminal: Terminal,
   who: UploadRights,
@@ -110,14 +111,11 @@ export function createUploadsHere(
       gather(async (emit, signal) => {
         await assertOpensElsewhere(destination, config, terminal.env)
         if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
-        const byFolder = new Map<string | undefined, Numbered[]>()
-        for (const one of entries.entries()) {
-          const { folder } = one[1]
-          byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
-        }
-        for (const [folder, numbered] of byFolder)
+        for (const folder of new Set(entries.map(one => one.folder))) {
+          const numbered = [...entries.entries()].filter(([, one]) => one.folder === folder)
           for (let start = 0; start < numbered.length; start += MOST_FILES)
             await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal, events)
+        }
       }, outer),
     async find(files, signal) {
       const baseUrl = await findBase(config, destination)
@@ -130,9 +128,9 @@ export function createUploadsHere(
 }
 
 /** The ID of the destination that is used when none is named. Undefined if there are several and no setting `default`. */
-export function findDefault({ choose }: Opened['uploader']): string | undefined {
+export function findDefault({ uploader }: Opened): string | undefined {
   try {
-    return idOf(choose({}, COMMAND_LINE_USER))
+    return idOf(uploader.choose({}, COMMAND_LINE_USER))
   } catch {
     return undefined
   }

@@ -1,69 +1,71 @@
 import type { ClientOptions } from '../client/create-client.ts'
 import type { Uploads } from '../client/uploads.ts'
 import { idOf } from '../uploader/destinations.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
-import type { UploadRights, UploadsHereOptions } from './upload-here.ts'
+import type { ConfigOption } from './open.ts'
+import type { Terminal } from './terminal.ts'
+import type { Place, UploadRights } from './upload-here.ts'
 
-interface Options extends CommonOptions, UploadsHereOptions, Partial<Omit<ClientOptions, 'retryFor'>> {
+interface Options extends ConfigOption, Place, Partial<Omit<ClientOptions, 'retryFor'>> {
   /** The option `--retry-max-time`: `retryFor` of the client. */
   readonly retryMaxTime?: number
 }
 
-/** Uploader: a client of the server that `--server` names, or the uploader of this process. */
-export interface OpenedUploads {
-  /** Uploads to one destination. @throws UploadError if this process does not have it */
-  to(where: UploadsHereOptions): Uploads
-  /** The destinations of this process. Undefined: only the server knows its own. */
-  readonly destinations: readonly { readonly id: string; readonly isDefault: boolean }[] | undefined
-  close(): Promise<void>
+/** Makes uploads to a destination: with a client of the server that `--server` names, or with the uploader of this process. */
+export interface Destinations {
+  /** @throws UploadError if this process does not have the destination */
+  to(place: Place): Uploads
+  /** Those of this process. Undefined: only the server knows its own. */
+  readonly list?: readonly { readonly id: string; readonly isDefault: boolean }[]
 }
 
-/** @param who the rights of an upload in this process; a server derives them from the upload key */
-export async function openUploads(
+/**
+ * Runs `work` with the destinations that the options name.
+ *
+ * @param who the rights of an upload in this process; a server derives them from the upload key
+ * @returns what `work` returns
+ */
+export async function withDestinations<T>(
   options: Options,
   terminal: Terminal,
   who: UploadRights,
-): Promise<OpenedUploads> {
+  work: (destinations: Destinations) => Promise<T>,
+): Promise<T> {
   const { server, retryMaxTime } = options
   // Each is loaded only if needed: the database and the configuration take half of the start-up time.
-  if (server !== undefined) {
-    const { createClient } = await import('../client/create-client.ts')
-    const retries = retryMaxTime === undefined ? {} : { retryFor: retryMaxTime }
-    const client = createClient({ ...options, server, ...retries }, terminal)
-    return {
-      to: ({ picbed, configName, expires }) => ({
-        upload: (entries, signal, events) =>
-          client.upload(entries, { picbed, configName, expires, ...events }, signal),
-        find: (files, signal) => client.find(files, { picbed, configName, expires }, signal),
-        explainUnreachable: async () => undefined,
-      }),
-      destinations: undefined,
-      close: async () => client.close(),
-    }
+  if (server === undefined) {
+    const [{ withUploader }, { createUploadsHere, findDefault }] = await Promise.all([
+      import('./open.ts'),
+      import('./upload-here.ts'),
+    ])
+    return withUploader(options, terminal, {}, opened => {
+      const standard = findDefault(opened)
+      const ids = opened.uploader.destinations.map(idOf)
+      return work({
+        to: place => createUploadsHere(place, opened, terminal, who),
+        list: ids.map(id => ({ id, isDefault: id === standard })),
+      })
+    })
   }
-  const { openForCommand } = await import('./open.ts')
-  const { createUploadsHere, findDefault } = await import('./upload-here.ts')
-  const opened = await openForCommand(options, terminal)
-  const { uploader } = opened
-  const first = findDefault(uploader)
-  return {
-    to: where => createUploadsHere(where, opened, terminal, who),
-    destinations: uploader.destinations.map(idOf).map(id => ({ id, isDefault: id === first })),
-    close: () => uploader.close(),
+  const { createClient } = await import('../client/create-client.ts')
+  const retries = retryMaxTime === undefined ? {} : { retryFor: retryMaxTime }
+  const client = createClient({ ...options, server, ...retries }, terminal)
+  const to = ({ picbed, configName, expires }: Place): Uploads => ({
+    upload: (entries, signal, events) =>
+      client.upload(entries, { picbed, configName, expires, ...events }, signal),
+    find: (files, signal) => client.find(files, { picbed, configName, expires }, signal),
+    explainUnreachable: async () => undefined,
+  })
+  try {
+    return await work({ to })
+  } finally {
+    client.close()
   }
 }
 
-/** Runs `work` with uploads to the destination that the options name. @returns what `work` returns */
-export async function withUploads<T>(
+/** The same with uploads to the one destination that the options name. */
+export const withUploads = <T>(
   options: Options,
   terminal: Terminal,
   who: UploadRights,
   work: (uploads: Uploads) => Promise<T>,
-): Promise<T> {
-  const opened = await openUploads(options, terminal, who)
-  try {
-    return await work(opened.to(options))
-  } finally {
-    await opened.close()
-  }
-}
+): Promise<T> => withDestinations(options, terminal, who, ({ to }) => work(to(options)))

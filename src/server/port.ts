@@ -179,6 +179,8 @@ function describeSilence(check: Check, error: unknown, isLate: boolean): string 
   const what = `the program there does not respond to ${check}`
   if (isLate) return `${what} within ${TIMEOUTS_MS[check] / 1000} s`
   if (systemCode(error) === 'ECONNREFUSED') return 'no server is running there (ECONNREFUSED)'
+  if (systemCode(error) === 'ENOENT')
+    return 'no server is running there, because the socket does not exist (ENOENT). Start the server, or correct server.host'
   return connectionProblem(error, what).message.replace(/\.$/, '')
 }
 

@@ -216,7 +216,7 @@ it('a store that configurations share shows each its own destinations, and says 
   expect(JSON.parse((await own('--json')).stdout)).toMatchObject([{ origin: 'mine' }])
   expect(await own('--name', 'theirs')).toMatchObject({
     ...{ code: 0, stdout: '' },
-    stderr: expect.stringContaining('Other destinations have some: add --all'),
+    stderr: expect.stringContaining('Add --all to include other destinations'),
   })
 })
 
@@ -241,7 +241,7 @@ describe('expired', () => {
     await remember({ key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) })
     expect(await expired()).toMatchObject({
       ...{ code: 0, stdout: '' },
-      stderr: expect.stringContaining('Other destinations have some: add --all'),
+      stderr: expect.stringContaining('Add --all to include other destinations'),
     })
     expect((await expired('--all')).stdout).toContain('s3/blog  late.png')
     expect((await expired('--all', '--destination', 's3/blog')).stdout).toContain('late.png')

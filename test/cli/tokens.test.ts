@@ -329,7 +329,6 @@ describe('the command line', () => {
       { UPLOAD_SERVER_KEY: KEY },
       /cannot be used with --key or UPLOAD_SERVER_KEY/,
     ],
-    [['--server', `x/upload?key=${KEY}`, '--token-from', 'gitlab'], {}, /cannot be used with an upload key/],
     [['--server', 'x', '--token-from', ''], {}, /Must be one of: github-actions, .*or a program/],
     [['--server', 'x', '--token-from', 'a', '--token-from', 'b'], {}, /Must be given only once/],
   ])('%j is refused', async (args, env, said) => {

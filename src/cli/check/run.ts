@@ -2,8 +2,8 @@ import { messageOf } from '../../errors.ts'
 import { tryOut } from '../../server/try-out.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../../uploader/destinations.ts'
 import type { Call } from '../define.ts'
-import { openForCommand } from '../open.ts'
-import { type CommonOptions, oneLine, type Terminal } from '../terminal.ts'
+import { type ConfigOption, withUploader } from '../open.ts'
+import { oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
 export const run = ({ words: [id], options }: Call<typeof flags>, terminal: Terminal) =>
@@ -14,27 +14,27 @@ export const run = ({ words: [id], options }: Call<typeof flags>, terminal: Term
  *
  * @param prepare called before the test of each destination, which fails if it throws
  */
-export async function check(
+export function check(
   id: string | undefined,
-  options: CommonOptions,
+  options: ConfigOption,
   terminal: Terminal,
   prepare?: (destination: Destination) => Promise<void>,
 ): Promise<number> {
-  const notes: string[] = []
-  const { config, uploader } = await openForCommand(options, terminal, { warn: note => notes.push(note) })
   const say = (state: string, text: string) =>
     terminal.print(oneLine(`${state.padEnd(8)}${terminal.mask(text)}`))
-  try {
+  // The server reports the notes of opening when it starts.
+  const notes: string[] = []
+  const warn = (note: string) => void notes.push(note)
+  return withUploader(options, terminal, { warn }, async ({ config, uploader }) => {
     let chosen = uploader.destinations
     if (id !== undefined) {
       const { type: picbed, name: configName } = splitId(id)
       const { settings, leftOut } = config
-      const choice = { picbed, configName }
-      chosen = [chooseDestination(chosen, settings.default, choice, undefined, leftOut)]
+      chosen = [chooseDestination(chosen, settings.default, { picbed, configName }, undefined, leftOut)]
     }
     let code = 0
     for (const destination of chosen) {
-      notes.length = 0 // The server reports the notes of opening when it starts.
+      notes.length = 0
       try {
         await prepare?.(destination)
         const done = await tryOut(destination, uploader, config)
@@ -47,7 +47,5 @@ export async function check(
       for (const note of notes) say('note', note)
     }
     return code
-  } finally {
-    await uploader.close()
-  }
+  })
 }

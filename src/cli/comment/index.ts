@@ -1,6 +1,6 @@
 import { defineCommand, type Flags } from '../define.ts'
 import { choice, config, credentials, grouped, serverUrl, text } from '../flags.ts'
-import { hasStorage, reviewFlags } from '../review-flags.ts'
+import { reviewFlags } from '../review-flags.ts'
 
 /** What is drawn, the report and the baseline are uploaded there. Without these flags, nothing is uploaded. */
 const storageFlags = {
@@ -14,11 +14,6 @@ const storageFlags = {
 export const flags = {
   dryRun: { about: 'print the comment instead of posting it, and upload nothing' },
   ...reviewFlags,
-  baseline: {
-    ...reviewFlags.baseline,
-    findFault: options =>
-      hasStorage(options) ? undefined : '--baseline requires --server, --destination or --config.',
-  },
   ...grouped('Uploads', storageFlags),
 } as const satisfies Flags
 

@@ -2,7 +2,7 @@ import { createClient } from '../../client/create-client.ts'
 import { messageOf } from '../../errors.ts'
 import { pendingUploads } from '../../store/pending.ts'
 import type { Call } from '../define.ts'
-import { openForCommand } from '../open.ts'
+import { withUploader } from '../open.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
@@ -18,18 +18,15 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
     const client = createClient({ ...options, server }, terminal)
     return finishEach(words, terminal, id => client.finalize(id, AbortSignal.timeout(MOST_MS)))
   }
-  const { uploader } = await openForCommand(options, terminal, { use: 'change' })
-  try {
+  return withUploader(options, terminal, { use: 'change' }, async ({ uploader }) => {
     const ids = words.length > 0 ? words : (await uploader.database.read(pendingUploads)).map(({ id }) => id)
     if (ids.length === 0) terminal.note('There are no pending uploads.')
-    return await finishEach(ids, terminal, async id => {
+    return finishEach(ids, terminal, async id => {
       const upload = await uploader.finalize(id, undefined, AbortSignal.timeout(MOST_MS))
       if (upload === undefined) throw new Error('there is no pending upload with this id')
       return upload.files.map(file => file.url)
     })
-  } finally {
-    await uploader.close()
-  }
+  })
 }
 
 async function finishEach(

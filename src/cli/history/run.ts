@@ -12,7 +12,7 @@ import { idOf, splitId } from '../../uploader/destinations.ts'
 import { withLinks } from '../../uploader/links.ts'
 import { createUrlRewrite } from '../../uploader/url-rewrite.ts'
 import { type Call, type OptionsOf, UsageError } from '../define.ts'
-import { openConfig } from '../open.ts'
+import { isWithin, openConfig } from '../open.ts'
 import { confirm, oneLine, type Terminal, toJson } from '../terminal.ts'
 import type { expiredFlags, flags, pruneFlags, quotasFlags } from './index.ts'
 
@@ -34,7 +34,7 @@ async function withHistory<T>(
   const { destination, all } = options
   const config = await openConfig(options, terminal)
   // A typing error must not look like an empty list.
-  if (!all && !ownOf(config).some(id => isAt(id, destination)))
+  if (!all && !ownOf(config).some(id => isWithin(id, destination)))
     throw new Error(
       `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
     )
@@ -49,12 +49,9 @@ async function withHistory<T>(
 /** All destinations of the configuration, including invalid ones, which may have a history. */
 const ownOf = ({ destinations, leftOut }: LoadedConfig): string[] => [...destinations, ...leftOut].map(idOf)
 
-const isAt = (id: string, destination: string | undefined) =>
-  destination === undefined || id === destination || id.startsWith(`${destination}/`)
-
 /** @returns undefined: all */
 function destinationsMeant({ destination, all }: Where, config: LoadedConfig): string[] | undefined {
-  if (!all) return ownOf(config).filter(id => isAt(id, destination))
+  if (!all) return ownOf(config).filter(id => isWithin(id, destination))
   if (destination !== undefined && !destination.includes('/'))
     throw new Error('With --all, write the destination "provider/configName".')
   return destination === undefined ? undefined : [destination]
@@ -62,23 +59,30 @@ function destinationsMeant({ destination, all }: Where, config: LoadedConfig): s
 
 /** `upload-server history`: lists uploaded files, newest first. */
 export async function run({ options }: Call<typeof flags>, terminal: Terminal): Promise<number> {
-  const { destination, search, name, link, caller, sha256, since, until, all, limit = LIMIT, json } = options
-  const filter = { destination, text: search, name, link, caller, sha256, since, before: until }
+  const { destination, search, name, link, caller, sha256, since, until, all, limit = LIMIT } = options
   return withHistory(options, 'read', terminal, async (database, config) => {
-    const among = all ? undefined : ownOf(config)
-    const kept = await database.read(db => findFiles(db, { ...filter, among, limit }))
-    const entries = await withLinksOf(kept, config)
-    if (json) terminal.print(toJson(entries.map(toObject)))
-    else for (const line of toLines(entries)) terminal.print(line)
-    if (entries.length > 0) return 0
-    const elsewhere = among ? await database.read(db => findFiles(db, { ...filter, limit: 1 })) : []
-    terminal.note(
-      elsewhere.length > 0
-        ? 'No files found at the destinations of this configuration. Other destinations have some: add --all.'
-        : 'No files found.',
+    const filter = { destination, text: search, name, link, caller, sha256, since, before: until, limit }
+    const kept = await database.read(db =>
+      findFiles(db, { ...filter, among: all ? undefined : ownOf(config) }),
     )
-    return 0
+    const found = await withLinksOf(kept, config)
+    return list(found.map(toObject), toLines(found), `No files found${all ? '' : HERE}.`, options, terminal)
   })
+}
+
+const HERE = ' at the destinations of this configuration. Add --all to include other destinations'
+
+/** Prints a list as lines or as JSON, and on standard error that it is empty. */
+function list(
+  objects: readonly object[],
+  lines: readonly string[],
+  none: string,
+  { json }: { readonly json?: boolean },
+  terminal: Terminal,
+): number {
+  for (const line of json ? [toJson(objects)] : lines.map(oneLine)) terminal.print(line)
+  if (objects.length === 0) terminal.note(none)
+  return 0
 }
 
 /** Entries with links instead of kept URLs. */
@@ -107,22 +111,17 @@ const toObject = ({ time, expiresAt, removedAt, location, ...entry }: HistoryEnt
 })
 
 /** Time, destination, size, client, expiry, name and link, in columns. */
-function toLines(list: readonly HistoryEntry[]): string[] {
-  const rows = list.map(({ time, destination, size, caller, expiresAt, removedAt, origin, url }) => {
+function toLines(found: readonly HistoryEntry[]): string[] {
+  const rows = found.map(({ time, destination, size, caller, expiresAt, removedAt, origin, url }) => {
     const kept = expiresAt === undefined ? 'never expires' : `expires ${showMoment(expiresAt)}`
     const end = removedAt === undefined ? kept : `removed ${showMoment(removedAt)}`
     return [showMoment(time), destination, String(size), caller, end, `${origin}  ${url}`].map(oneLine)
   })
-  const widths = [0, 1, 2, 3, 4].map(column =>
-    rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
-  )
-  return rows.map(row =>
-    row
-      .map((text, column) =>
-        column === 2 ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0),
-      )
-      .join('  '),
-  )
+  const widthOf = (column: number) => rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0)
+  const widths = [0, 1, 2, 3, 4].map(widthOf)
+  const pad = (text: string, column: number) =>
+    column === 2 ? text.padStart(widths[column] ?? 0) : text.padEnd(widths[column] ?? 0)
+  return rows.map(row => row.map(pad).join('  '))
 }
 
 /** `upload-server history prune AGE`: deletes old entries, and no file. */
@@ -158,19 +157,13 @@ const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`
 /** `upload-server history quotas`: what clients have used in the current windows. */
 export async function listQuotas({ options }: Call<typeof quotasFlags>, terminal: Terminal): Promise<number> {
   const rows = await withHistory(options, 'read', terminal, database => database.read(currentQuotas))
-  const list = rows.map(({ startsAt, windowMs, ...row }) => ({
-    since: toTime(startsAt),
-    per: showDuration(windowMs),
-    ...row,
+  const objects = rows.map(({ startsAt, windowMs, ...row }) => ({
+    ...{ since: toTime(startsAt), per: showDuration(windowMs), ...row },
   }))
-  if (options.json) terminal.print(toJson(list))
-  else
-    for (const { since, per, client, files, bytes: size } of list)
-      terminal.print(
-        oneLine(`${showMoment(Date.parse(since))}  ${per}  ${client}  ${files} files, ${bytes(size)}`),
-      )
-  if (rows.length === 0) terminal.note('No client has used a quota in the current windows.')
-  return 0
+  const lines = rows.map(({ startsAt, windowMs, client, files, bytes: size }) =>
+    [showMoment(startsAt), showDuration(windowMs), client, `${files} files, ${bytes(size)}`].join('  '),
+  )
+  return list(objects, lines, 'No client has used a quota in the current windows.', options, terminal)
 }
 
 /** `upload-server history expired`: files that should have been deleted, and why they are still there. */
@@ -178,24 +171,14 @@ export async function listExpired(
   { options }: Call<typeof expiredFlags>,
   terminal: Terminal,
 ): Promise<number> {
-  const { limit = LIMIT, json, all } = options
   return withHistory(options, 'read', terminal, async (database, config) => {
-    const find = (among: string[] | undefined, most: number) =>
-      database.read(db => overdue(db, Date.now(), among, most))
-    const late = await find(destinationsMeant(options, config), limit)
-    if (json) terminal.print(toJson(late.map(({ dueAt, ...one }) => ({ dueAt: toTime(dueAt), ...one }))))
-    else
-      for (const { dueAt, destination, key, attempts, problem } of late) {
-        const why = problem === undefined ? 'not attempted yet' : `${attempts} attempts failed: ${problem}`
-        terminal.print(oneLine(`due ${showMoment(dueAt)}  ${destination}  ${key}  ${why}`))
-      }
-    if (late.length > 0) return 0
-    const elsewhere = all ? [] : await find(undefined, 1)
-    terminal.note(
-      elsewhere.length > 0
-        ? 'No expired files are left at these destinations. Other destinations have some: add --all.'
-        : 'No expired files are left.',
-    )
-    return 0
+    const among = destinationsMeant(options, config)
+    const late = await database.read(db => overdue(db, Date.now(), among, options.limit ?? LIMIT))
+    const objects = late.map(({ dueAt, ...one }) => ({ dueAt: toTime(dueAt), ...one }))
+    const lines = late.map(({ dueAt, destination, key, attempts, problem }) => {
+      const why = problem === undefined ? 'not attempted yet' : `${attempts} attempts failed: ${problem}`
+      return [`due ${showMoment(dueAt)}`, destination, key, why].join('  ')
+    })
+    return list(objects, lines, `No expired files are left${options.all ? '' : HERE}.`, options, terminal)
   })
 }

@@ -23,23 +23,13 @@ type NotesCall = Call<typeof flags>
  * `upload-server markdown NOTE.md… FOLDER…`: prints changes on standard output and failures on standard error. Returns 0
  * only if no link failed.
  */
-export async function run(call: NotesCall, terminal: Terminal): Promise<number> {
+export async function run({ words, options, typed }: NotesCall, terminal: Terminal): Promise<number> {
+  const { from = [], root = [], dryRun = false } = options
   const signal = terminal.untilInterrupted()
   const reports: NoteReport[] = []
   const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
-  const find = () => findNotes(call.words, terminal.cwd, fail, signal)
-  if (call.options.undo) return undo(await find(), reports, call, terminal)
-  return uploadImagesOf(find, reports, call, terminal, signal)
-}
-
-async function uploadImagesOf(
-  find: () => Promise<NamedNote[]>,
-  reports: NoteReport[],
-  { options, typed }: NotesCall,
-  terminal: Terminal,
-  signal: AbortSignal,
-): Promise<number> {
-  const { from = [], root = [], dryRun = false } = options
+  const find = () => findNotes(words, terminal.cwd, fail, signal)
+  if (options.undo) return undo(await find(), reports, dryRun, terminal)
   const choice = readChoice(options)
   const { uploadImages } = await import('../../client/notes/upload-images.ts')
   const progress = startProgress('Looking for notes', terminal)
@@ -111,14 +101,14 @@ const rightsOfNotes = (from: readonly string[]): UploadRights => ({
 async function undo(
   notes: readonly NamedNote[],
   reports: NoteReport[],
-  { options: { dryRun = false } }: NotesCall,
+  isDryRun: boolean,
   terminal: Terminal,
 ): Promise<number> {
   const { undoNote } = await import('../../client/notes/undo.ts')
-  const verb = dryRun ? 'would be restored' : 'restored'
+  const verb = isDryRun ? 'would be restored' : 'restored'
   let restored = 0
   for (const { path } of notes) {
-    const report = await undoNote(path, dryRun)
+    const report = await undoNote(path, isDryRun)
     if (report?.from) {
       restored++
       terminal.print(oneLine(`${shown(path, terminal)}: ${verb} from ${shown(report.from, terminal)}`))

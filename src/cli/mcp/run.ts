@@ -7,15 +7,14 @@ import type { Caller } from '../../uploader/input.ts'
 import type { Call } from '../define.ts'
 import { remarksOn } from '../repeat.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
-import { openUploads } from '../with-uploads.ts'
+import { withDestinations } from '../with-uploads.ts'
 import type { flags } from './index.ts'
 
 /** `upload-server mcp`: serves one client until it closes standard input. */
 export async function run({ options, typed }: Call<typeof flags>, terminal: Terminal): Promise<number> {
   const signal = terminal.untilInterrupted()
   const roots = await findRoots(options.root ?? [], terminal.cwd)
-  const { to, destinations, close } = await openUploads(options, terminal, { caller: agentBelow(roots) })
-  try {
+  return withDestinations(options, terminal, { caller: agentBelow(roots) }, async ({ to, list }) => {
     const [{ createMcpServer }, { serveStdio }] = await Promise.all([
       import('../../client/mcp/server.ts'),
       import('@modelcontextprotocol/server/stdio'),
@@ -24,7 +23,7 @@ export async function run({ options, typed }: Call<typeof flags>, terminal: Term
       createMcpServer({
         version: readVersion(),
         roots,
-        destinations,
+        destinations: list,
         async upload(files, destination, ended) {
           const uploads = to(readChoice({ destination }))
           const results = await uploadAll(uploads, files, AbortSignal.any([signal, ended]))
@@ -45,9 +44,7 @@ export async function run({ options, typed }: Call<typeof flags>, terminal: Term
       signal.addEventListener('abort', () => void handle.close().finally(end))
     })
     return 0
-  } finally {
-    await close()
-  }
+  })
 }
 
 /** @throws Error for a root that is not a folder */

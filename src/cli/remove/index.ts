@@ -11,7 +11,7 @@ export const flags = {
   path: {
     about: 'with --older-than: only files below this folder',
     value: text('folder'),
-    needs: 'olderThan',
+    needs: ['olderThan'],
   },
   dryRun: { about: 'list what would be deleted, and delete nothing' },
   yes: { about: 'do not ask for confirmation' },

@@ -13,7 +13,7 @@ import {
   withCopies,
 } from '../../uploader/remove.ts'
 import type { Call } from '../define.ts'
-import { openForCommand } from '../open.ts'
+import { isWithin, withUploader } from '../open.ts'
 import { confirm, oneLine, type Terminal } from '../terminal.ts'
 import type { flags } from './index.ts'
 
@@ -28,28 +28,18 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
   const isSelection = olderThan !== undefined
   if (isSelection === words.length > 0 || (isSelection && destination === undefined))
     throw new Error('Specify links, object keys or ids, or --destination with --older-than.')
-  const { uploader } = await openForCommand(options, terminal, { use: dryRun ? 'read' : 'change' })
-  try {
-    const among = uploader.destinations
-      .map(idOf)
-      .filter(id => destination === undefined || id === destination || id.startsWith(`${destination}/`))
+  return withUploader(options, terminal, { use: dryRun ? 'read' : 'change' }, async ({ uploader }) => {
+    const among = uploader.destinations.map(idOf).filter(id => isWithin(id, destination))
     if (among.length === 0) throw new Error(`"${destination}" is not a destination of this configuration.`)
     const folder = path?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined
     const filter = { among, before: Date.now() - (olderThan ?? 0), isRemoved: false, folder }
-    let [failures, lines] = [0, 0]
-    const say = (print: (line: string) => void, line: string, isFailure: boolean) => {
-      lines++
-      if (isFailure) failures++
-      print(oneLine(line))
-    }
-    const remark = (line: string, isFailure: boolean) => say(terminal.note, line, isFailure)
-    const batches = isSelection ? olderFiles(filter, uploader) : [await named(words, among, uploader, remark)]
+    const named = isSelection ? undefined : await findNamed(words, among, uploader, terminal)
     let isConfirmed = dryRun || yes
-    for await (const objects of batches) {
+    let hasFound = words.length > 0
+    let code = named?.isIncomplete ? 1 : 0
+    for await (const objects of named ? [named.objects] : olderFiles(filter, uploader)) {
       if (objects.length > 0 && !isConfirmed) {
-        const whole = isSelection
-          ? await uploader.database.read(db => countFiles(db, filter))
-          : objects.length
+        const whole = named?.objects.length ?? (await uploader.database.read(db => countFiles(db, filter)))
         for (const object of objects.slice(0, LISTED))
           terminal.note(toLine(object, await previewRemoval(object, uploader), 'remove', terminal))
         const more = whole > LISTED ? ` (the first ${LISTED} are listed)` : ''
@@ -63,35 +53,40 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
         ? await Promise.all(objects.map(object => previewRemoval(object, uploader)))
         : await removeObjects(objects, uploader)
       for (const [index, removal] of removals.entries()) {
+        hasFound = true
+        if (removal.kind === 'failed' || removal.kind === 'manual') code = 1
         // There is one result for each object.
-        const line = toLine(objects[index] as RemovalTarget, removal, dryRun ? 'remove' : 'removed', terminal)
-        say(terminal.print, line, removal.kind === 'failed' || removal.kind === 'manual')
+        const object = objects[index] as RemovalTarget
+        terminal.print(toLine(object, removal, dryRun ? 'remove' : 'removed', terminal))
       }
     }
-    if (lines === 0) terminal.note('No files found.')
-    return failures === 0 ? 0 : 1
-  } finally {
-    await uploader.close()
-  }
+    if (!hasFound) terminal.note('No files found.')
+    return code
+  })
 }
 
-/** @param say called with a line for each argument that matches no file, and whether that is a failure */
-async function named(
+/** The objects that arguments name. Prints a line for each argument without one, which is a failure if there never was one. */
+async function findNamed(
   words: readonly string[],
   among: readonly string[],
   uploader: Uploader,
-  say: (line: string, isFailure: boolean) => void,
-): Promise<RemovalTarget[]> {
-  const found: RemovalTarget[] = []
+  terminal: Terminal,
+): Promise<{ readonly objects: readonly RemovalTarget[]; readonly isIncomplete: boolean }> {
+  const all: RemovalTarget[] = []
+  let isIncomplete = false
   for (const word of words) {
     const objects = await findByWord(word, among, uploader)
-    found.push(...objects)
+    all.push(...objects)
     if (objects.length > 0) continue
     const removedAt = await findRemoved(word, among, uploader)
-    if (removedAt === undefined) say(`${word}: not found in the upload history`, true)
-    else say(`${word}: was already deleted at ${showMoment(removedAt)}`, false)
+    isIncomplete ||= removedAt === undefined
+    const why =
+      removedAt === undefined
+        ? 'not found in the upload history'
+        : `was already deleted at ${showMoment(removedAt)}`
+    terminal.note(oneLine(`${word}: ${why}`))
   }
-  return found
+  return { objects: all, isIncomplete }
 }
 
 /** The old files and their copies, in batches. The next batch is read when the previous one has been deleted. */
@@ -120,12 +115,18 @@ function toLine(
   gone: string,
   { mask }: Terminal,
 ): string {
-  const what = `${destination}  ${key}`
-  if (removal.kind === 'removed') return oneLine(`${gone.padEnd(8)}  ${what}`)
-  if (removal.kind === 'kept')
-    return oneLine(
-      `kept      ${what}: ${removal.others === 1 ? 'another upload shares' : `${removal.others} other uploads share`} it`,
-    )
-  if (removal.kind === 'manual') return oneLine(`by hand   ${what}: ${removal.deleteUrl}`)
-  return oneLine(`FAILED    ${what}: ${mask(removal.problem)}`)
+  const say = (state: string, more = '') => oneLine(`${state.padEnd(8)}  ${destination}  ${key}${more}`)
+  switch (removal.kind) {
+    case 'removed':
+      return say(gone)
+    case 'kept':
+      return say(
+        'kept',
+        `: ${removal.others === 1 ? 'another upload shares' : `${removal.others} other uploads share`} it`,
+      )
+    case 'manual':
+      return say('by hand', `: ${removal.deleteUrl}`)
+    case 'failed':
+      return say('FAILED', `: ${mask(removal.problem)}`)
+  }
 }

@@ -3,12 +3,11 @@ import { isSocketPath } from '../../config/endpoint.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { idOf } from '../../uploader/destinations.ts'
-import type { Styled } from '../terminal.ts'
 
 type BannerRow = readonly [name: string, value: string, remark?: string]
 
 /** The start-up banner on a terminal: URLs, where files are stored, the configuration file, and who needs a key. */
-export function describeStart(config: LoadedConfig, url: string): Styled[] {
+export function describeStart(config: LoadedConfig, url: string): string {
   const { file, settings } = config
   const { host, publicUrl } = settings.server
   const rows: BannerRow[] = [['Local', url], ...networkRows(host, url)]
@@ -21,18 +20,9 @@ export function describeStart(config: LoadedConfig, url: string): Styled[] {
     ['Key', describeKeys(settings)],
   )
   const width = Math.max(...rows.map(([name]) => name.length)) + 1
+  const lines = rows.map(([name, ...parts]) => ['', '➜', `${name}:`.padEnd(width), ...parts].join('  '))
   // The banner is one write: a terminal closed in between must not look like a full disk.
-  return rows
-    .flatMap(([name, value, remark]): Styled[] => [
-      '\n  ',
-      { text: '➜', style: 'green' },
-      '  ',
-      { text: `${name}:`.padEnd(width), style: 'bold' },
-      '  ',
-      URL.canParse(value) ? { text: value, style: 'cyan' } : value,
-      ...(remark === undefined ? [] : [{ text: `  ${remark}`, style: 'dim' } as const]),
-    ])
-    .concat('\n')
+  return ['', ...lines, ''].join('\n')
 }
 
 /** The URLs for other machines, if the server listens on all interfaces. */

@@ -88,7 +88,7 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
   const { settings, file, notes } = config
   const { url } = server
   const isBannerSeen = terminal.isOutputSeen && logger.isLevelEnabled('info')
-  if (isBannerSeen) terminal.printParts(describeStart(config, url))
+  if (isBannerSeen) terminal.print(terminal.mask(describeStart(config, url)))
   else logger.info({ url, config: file ?? 'none' }, `Listening on ${url}`)
   const { host, port, key } = settings.server
   if (port !== 0 && !url.startsWith('unix:') && !url.endsWith(`:${port}`))

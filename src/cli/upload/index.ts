@@ -35,7 +35,7 @@ const fileFlags = {
   stripComponents: {
     about: 'with --keep-folders: remove the first n folders',
     value: count,
-    needs: 'keepFolders',
+    needs: ['keepFolders'],
   },
   filesFrom: {
     about:
@@ -84,20 +84,13 @@ const shard = {
 const pullRequestFlags = {
   comment: {
     about: 'create or update a comment on the pull request that shows the images',
-    isForAllFiles: true,
   },
   ...reviewFlags,
-  status: {
-    ...reviewFlags.status,
-    findFault: ({ comment }) => (comment ? undefined : '--status requires --comment.'),
-  },
   shard: {
     about:
       'part of a test run, such as 2/4: all parts write one comment, one report, one status and one baseline',
     value: shard,
-    findFault: ({ comment, report, baseline }) =>
-      comment || report || baseline ? undefined : '--shard requires --comment, --report or --baseline.',
-    isForAllFiles: true,
+    needs: ['comment', 'report', 'baseline'],
   },
 } as const satisfies Flags
 
@@ -108,19 +101,19 @@ const serverFlags = {
     about: 'number of parallel requests, 1 to 64',
     value: countFrom(1, 64),
     default: `${CLIENT_DEFAULTS.concurrency}`,
-    needs: 'server',
+    needs: ['server'],
   },
   retryMaxTime: {
     about: 'keep retrying transient failures for this long, such as 90s or 10m; 0 disables retries',
     value: duration,
     default: showDuration(CLIENT_DEFAULTS.retryFor),
-    needs: 'server',
+    needs: ['server'],
   },
-  wait: { about: 'wait until the server is up, for at most --retry-max-time', needs: 'server' },
+  wait: { about: 'wait until the server is up, for at most --retry-max-time', needs: ['server'] },
   job: {
     about: 'ID of the job; within 24 hours, a job never stores a file twice (default: the ID of the CI run)',
     value: text('id'),
-    findFault: ({ server, shard }) => (server || shard ? undefined : '--job requires --server.'),
+    needs: ['server', 'shard'],
   },
 } as const satisfies Flags
 
@@ -130,7 +123,7 @@ export const flags = {
   ...grouped('Files', fileFlags),
   ...grouped('Output', outputFlags),
   ...grouped('Reports', reportFlags),
-  ...grouped('Pull request comment', pullRequestFlags),
+  ...grouped('Pull request comment', pullRequestFlags, { isForAllFiles: true }),
   ...grouped('Running server', serverFlags),
 } as const satisfies Flags
 

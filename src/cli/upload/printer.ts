@@ -14,10 +14,12 @@ export function startPrinter(
 ) {
   const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
   const progress = startProgress(`Uploading ${what}`, terminal)
-  const results: (Result | undefined)[] = []
+  const settled: (Result | undefined)[] = []
   const begun = performance.now()
   const noted = new Set<string>()
   let [done, most, next] = [0, 0, 0]
+
+  const note = (line: string) => progress.around(() => terminal.note(line))
 
   function printReady(from: readonly (Result | undefined)[]): void {
     for (let result = from[next]; result !== undefined; result = from[++next]) {
@@ -31,10 +33,14 @@ export function startPrinter(
     if (entries.length > 1) progress.update(bar(most, entries.length, 'files'))
   }
 
-  const note = (line: string) => progress.around(() => terminal.note(line))
+  /** All results. Files without one count as interrupted. */
+  const results = (): readonly Result[] =>
+    entries.map(({ name }, index) => settled[index] ?? interruption(name))
+
   return {
     note,
     onStored,
+    results,
     onNotice(message: string): void {
       if (!noted.has(message)) note(oneLine(message))
       noted.add(message)
@@ -42,7 +48,7 @@ export function startPrinter(
     /** Takes the result of a file. */
     settle(index: number, result: Result): void {
       const { name, url, size, expiresAt, warning } = result
-      results[index] = result
+      settled[index] = result
       done++
       progress.around(() => {
         if (!quiet && url !== undefined) {
@@ -52,15 +58,15 @@ export function startPrinter(
           terminal.note(`[${done}/${entries.length}] ${parts.join('  ')}`)
         }
         if (warning !== undefined) terminal.note(oneLine(`Warning: ${warning}`))
-        printReady(results)
+        printReady(settled)
       })
       onStored(done)
     },
     /** Removes the progress line. */
     stop: progress.stop,
-    /** Prints what is left. @returns all results. Files without one count as interrupted */
+    /** Prints what is left. @returns all results */
     finish(): readonly Result[] {
-      const all = entries.map(({ name }, index) => results[index] ?? interruption(name))
+      const all = results()
       printReady(all)
       const end = endFor(all, format)
       if (end !== undefined) terminal.print(end)

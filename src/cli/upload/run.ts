@@ -3,7 +3,8 @@ import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../../client/entri
 import { readFileList } from '../../client/file-list.ts'
 import { imagesOf } from '../../client/reports/images.ts'
 import { openReports, writeReports } from '../../client/reports/reports.ts'
-import { interruption, isFailure, type Result } from '../../client/result.ts'
+import { isFailure, type Result } from '../../client/result.ts'
+import type { Uploads } from '../../client/uploads.ts'
 import { messageOf } from '../../errors.ts'
 import { readFolder } from '../../payload/folder.ts'
 import { readChoice } from '../../uploader/destinations.ts'
@@ -35,39 +36,33 @@ export async function run(call: UploadCall, terminal: Terminal): Promise<number>
 
 async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
   const signal = terminal.untilInterrupted()
-  const { words, options, typed } = call
-  const { comment, compare, baseline, report, allowEmpty, softFail } = options
-  assertUsage(words, options)
-  const choice = await orUsage(() => {
-    readFolder(options.path ?? '', '--path')
-    return readChoice(options)
+  const { options, typed } = call
+  const { allowEmpty, softFail } = options
+  const begun = performance.now()
+  // Anything that fails before the first upload is wrong usage.
+  const { entries, choice, reports, reviewImages } = await prepare(call, terminal, signal).catch(error => {
+    throw new UsageError(messageOf(error))
   })
-  const entries = await findAll(words, options, terminal)
   if (entries.length === 0) {
     terminal.note(`There is nothing to upload.${allowEmpty ? '' : ' To accept that, add --allow-empty.'}`)
     if (!allowEmpty) return softFail ? EXIT.done : EXIT.failed
   }
-  const begun = performance.now()
-  const reports = await orUsage(() => openReports(options, terminal))
-  const isReviewed = comment || [compare, baseline, report].some(one => one !== undefined)
-  const reviewing = isReviewed
-    ? await orUsage(async () => (await import('../reviewing.ts')).openReviewing(options, terminal, signal))
-    : undefined
   const printer = startPrinter(entries, options, terminal)
   let dead: string | undefined
   let reviewed: Reviewed | undefined
+  async function store(uploads: Uploads): Promise<readonly Result[]> {
+    for await (const { index, ...result } of uploads.upload(entries, signal, printer))
+      printer.settle(index, result)
+    dead = await uploads.explainUnreachable()
+    printer.stop()
+    return printer.results()
+  }
   try {
-    if (entries.length > 0 || reviewing)
+    if (entries.length > 0 || reviewImages)
       await withUploads({ ...options, ...choice }, terminal, {}, async uploads => {
-        await reviewing?.compare(imagesOf(entries), uploads, { note: printer.note, draws: true })
-        const stored = entries.map(({ name }) => interruption(name))
-        for await (const { index, ...result } of uploads.upload(entries, signal, printer)) {
-          stored[index] = result
-          printer.settle(index, result)
-        }
-        dead = await uploads.explainUnreachable()
-        printer.stop()
-        reviewed = await reviewing?.finish(stored, uploads)
+        const what = { images: imagesOf(entries), uploads, note: printer.note, store: () => store(uploads) }
+        if (reviewImages) reviewed = await reviewImages(what)
+        else await store(uploads)
       })
   } finally {
     printer.stop()
@@ -83,25 +78,26 @@ async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
   return reviewed?.isRejected ? EXIT.failed : EXIT.done
 }
 
-function assertUsage(words: readonly string[], { compare, filesFrom }: Options): void {
+/** Checks the command line, finds the files, and opens the reports. @throws Error */
+async function prepare({ words, options }: UploadCall, terminal: Terminal, signal: AbortSignal) {
+  const { comment, compare, baseline, report, status, filesFrom } = options
   // An empty name would mean the working directory with all its files.
   if ([...words, compare, filesFrom].includes(''))
-    throw new UsageError('A file name is empty. Check whether a variable is unset.')
+    throw new Error('A file name is empty. Check whether a variable is unset.')
   if (words.indexOf('-') !== words.lastIndexOf('-'))
-    throw new UsageError('Standard input (-) can be given only once.')
+    throw new Error('Standard input (-) can be given only once.')
   if (filesFrom === '-' && words.includes('-'))
-    throw new UsageError(
-      'Standard input can be either a file (-) or a list of names (--files-from -), not both.',
-    )
-}
-
-/** Anything that fails before the first upload is wrong usage. */
-async function orUsage<T>(work: () => T | Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw new UsageError(messageOf(error))
-  }
+    throw new Error('Standard input can be either a file (-) or a list of names (--files-from -), not both.')
+  if (status && !comment) throw new Error('--status requires --comment.')
+  readFolder(options.path ?? '', '--path')
+  const choice = readChoice(options)
+  const entries = await findAll(words, options, terminal)
+  if (entries.length === 0 && !options.allowEmpty) return { entries, choice, reports: [] }
+  const reports = await openReports(options, terminal)
+  if (!comment && [compare, baseline, report].every(one => one === undefined))
+    return { entries, choice, reports }
+  const { openReviewing } = await import('../reviewing.ts')
+  return { entries, choice, reports, reviewImages: await openReviewing(options, terminal, signal) }
 }
 
 /** Finds the files to upload, in order. */
@@ -112,13 +108,13 @@ async function findAll(
 ): Promise<readonly Entry[]> {
   if (words.length === 0 && filesFrom === undefined) {
     if (terminal.isInteractive && isPiped())
-      throw new UsageError(
+      throw new Error(
         'Without a file name, upload sends the image in the clipboard, but standard input is a pipe or a file. To upload that, add "-": upload-server upload - --name image.png',
       )
     return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
   }
   const how = { path, keepFolders, stripComponents }
-  const listed = filesFrom === undefined ? [] : await orUsage(() => readFileList(filesFrom, terminal))
+  const listed = filesFrom === undefined ? [] : await readFileList(filesFrom, terminal)
   const named = await findEntries(words, how, terminal)
   const entries = [...named, ...(await findEntries(listed, { ...how, isLiteral: true }, terminal))]
   const isNothing = ({ fault = '' }: Entry) => Object.values(NO_FILES).includes(fault)
@@ -126,7 +122,7 @@ async function findAll(
   if (name === undefined) return found
   const renamed = found.length === 1 ? found : found.filter(({ kind }) => kind === 'stdin')
   if (renamed.length === 0)
-    throw new UsageError(`--name can be used with only one file, but there are ${found.length}.`)
+    throw new Error(`--name can be used with only one file, but there are ${found.length}.`)
   return found.map(entry => (renamed.includes(entry) ? { ...entry, fileName: name } : entry))
 }
 
