@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type Body, divide, inMemory } from '../../body.ts'
-import { retry } from '../../flow/retry.ts'
+import { type Body, inMemory } from '../../body.ts'
 import type { HttpClient, HttpReply, Refusal } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
+import { type Causes, causeOf } from '../shared/causes.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
@@ -23,15 +23,6 @@ interface BlobRequest {
   readonly accept: readonly number[]
 }
 
-const MIB = 1024 * 1024
-/** Maximum size of a blob that is sent in one request, in bytes. Larger blobs are sent as block uploads. */
-const MAX_AT_ONCE = 64 * MIB
-/** Minimum size of a block, in bytes. */
-const BLOCK_BYTES = 8 * MIB
-/** Maximum number of blocks of a blob, a limit of the service. */
-const MAX_BLOCKS = 50_000
-/** Number of attempts to send one block before the whole upload fails. */
-const BLOCK_ATTEMPTS = 4
 /** Clock skew above which an error mentions the clock, in seconds. The service rejects 15 minutes. */
 const MAX_SKEW_S = 300
 
@@ -66,59 +57,21 @@ export function createContainer(
     })
   }
 
-  /** Sends a block. The service removes blocks without a commit after a week. */
-  const sendBlock = (name: string, blockid: string, body: Body, signal: AbortSignal) =>
-    send(
-      {
-        method: 'PUT',
-        name,
-        query: { comp: 'block', blockid },
-        headers: { 'content-type': 'application/octet-stream' },
-        body,
-        accept: [201],
-      },
-      signal,
-    )
-
-  async function putInBlocks(
-    object: UploadObject,
-    headers: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const [name, upload] = [object.key, randomBytes(12).toString('hex')]
-    const ids: string[] = []
-    for (const block of divide(object, Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS)))) {
-      // Block IDs must have the same length, and must differ from those of a concurrent upload to the same name.
-      const id = Buffer.from(`${upload}-${String(ids.length + 1).padStart(5, '0')}`).toString('base64')
-      await retry(() => sendBlock(name, id, block, signal), { attempts: BLOCK_ATTEMPTS }, signal)
-      ids.push(id)
-    }
-    const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
-    const body = inMemory(Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`))
-    const query = { comp: 'blocklist' }
-    const accept = [201, 400]
-    const { status } = await send({ method: 'PUT', name, query, headers, body, accept }, signal)
-    if (status === 400)
-      throw new Problem('its blocks were discarded because another upload stored a blob with this name', {
-        retryable: true,
-      })
-  }
-
   return {
-    /** Stores a blob atomically. */
+    /** Stores a blob atomically. The service accepts 5000 MiB in one request. */
     async put(object: UploadObject, signal: AbortSignal): Promise<void> {
       const { key: name, contentType } = object
-      const all = { ...properties, 'x-ms-blob-content-type': contentType }
-      if (object.size > MAX_AT_ONCE)
-        return putInBlocks(object, { ...all, 'content-type': 'application/xml' }, signal)
-      const headers = { ...all, 'x-ms-blob-type': 'BlockBlob', 'content-type': contentType }
+      const type = { 'content-type': contentType, 'x-ms-blob-content-type': contentType }
+      const headers = { ...properties, ...type, 'x-ms-blob-type': 'BlockBlob' }
       await send({ method: 'PUT', name, headers, body: object, accept: [201] }, signal)
     },
-    /** Checks the permission to upload with a block that is never committed, and so is invisible. */
+    /** Checks the permission to upload with a block that is never committed, and so is invisible for a week, then deleted. */
     async check(signal: AbortSignal): Promise<void> {
       const name = `upload-server-${randomBytes(8).toString('hex')}`
       const probe = Buffer.from('probe')
-      await sendBlock(name, probe.toString('base64'), inMemory(probe), signal)
+      const query = { comp: 'block', blockid: probe.toString('base64') }
+      const headers = { 'content-type': 'application/octet-stream' }
+      await send({ method: 'PUT', name, query, headers, body: inMemory(probe), accept: [201] }, signal)
     },
     async exists(name: string, signal: AbortSignal): Promise<boolean> {
       const { status } = await send({ method: 'HEAD', name, accept: [200, 404] }, signal)
@@ -131,15 +84,20 @@ export function createContainer(
   }
 }
 
-const HINTS: Readonly<Record<string, string>> = {
-  AuthenticationFailed: 'Check "account" and "accountKey". A "sasToken" may have expired.',
-  AuthorizationFailure:
-    'Check "accountKey" or "sasToken" (is it valid for this container?), and the network rules of the account.',
-  AuthorizationPermissionMismatch: 'Give the "sasToken" the permissions read, create, write and delete.',
-  AuthorizationResourceTypeMismatch: 'Use a "sasToken" for objects or for this container.',
-  ContainerNotFound: 'Create the container first.',
-  KeyBasedAuthenticationNotPermitted: 'Use a user delegation SAS as "sasToken".',
-  LeaseIdMissing: 'Release the lease of the existing blob, or use another object key.',
+/** Causes by error code of the service. */
+const CAUSES: Causes = {
+  AuthenticationFailed: { advice: 'Check "account" and "accountKey". A "sasToken" may have expired.' },
+  AuthorizationFailure: {
+    advice:
+      'Check "accountKey" or "sasToken" (is it valid for this container?), and the network rules of the account.',
+  },
+  AuthorizationPermissionMismatch: {
+    advice: 'Give the "sasToken" the permissions read, create, write and delete.',
+  },
+  AuthorizationResourceTypeMismatch: { advice: 'Use a "sasToken" for objects or for this container.' },
+  ContainerNotFound: { advice: 'Create the container first.' },
+  KeyBasedAuthenticationNotPermitted: { advice: 'Use a user delegation SAS as "sasToken".' },
+  LeaseIdMissing: { advice: 'Release the lease of the existing blob, or use another object key.' },
 }
 
 function explain({ headers, text }: HttpReply): Refusal | undefined {
@@ -153,7 +111,7 @@ function explain({ headers, text }: HttpReply): Refusal | undefined {
       advice: 'Set it, for example with NTP.',
     }
   }
-  const advice = Object.hasOwn(HINTS, code) ? HINTS[code] : undefined
+  const { advice } = causeOf(CAUSES, code)
   // The message of a known code repeats the request, or says less than the advice.
   const message = advice === undefined && readElement(text, 'Message')?.split('\n')[0]?.replace(/\.$/, '')
   return { reason: [code, message].filter(Boolean).join(': '), advice }

@@ -2,20 +2,23 @@ import { systemCode } from '../../errors.ts'
 import { excerpt } from '../../http/excerpt.ts'
 import { connectionProblem } from '../../http/network.ts'
 import { Problem } from '../../problem.ts'
+import { type Causes, causeOf, FULL } from '../shared/causes.ts'
 import { responseCode } from '../shared/file-tree.ts'
 
-/** Meanings of reply codes of FTP (RFC 959, section 4.2) that have a specific reason. */
-const HINTS: Record<number, string> = {
-  421: 'too many connections',
-  430: 'the user name or password is wrong',
-  530: 'the user name or password is wrong, or the account may not log in this way',
-  550: 'the file or folder does not exist, is blocked by another file, or is not writable for the user',
-  553: 'the server does not accept this file name',
-}
+const WRONG_LOGIN = 'the user name or password is wrong'
 
-/** File name not allowed. */
-const NOT_ALLOWED = 553
-const NO_SPACE = new Set([452, 552])
+/** Causes by reply code (RFC 959, section 4.2). */
+const CAUSES: Causes = {
+  421: { why: 'too many connections' },
+  430: { why: WRONG_LOGIN, retryable: false },
+  452: FULL,
+  530: { why: `${WRONG_LOGIN}, or the account may not log in this way` },
+  550: {
+    why: 'the file or folder does not exist, is blocked by another file, or is not writable for the user',
+  },
+  552: FULL,
+  553: { why: 'the server does not accept this file name', retryable: false },
+}
 
 /** Reply codes that may reject the temporary name, or the renaming. */
 const MAY_NEED_NO_RENAMING = new Set([500, 502, 504, 550, 553])
@@ -42,15 +45,13 @@ export function explainFtp(
       certificate: 'Check "caFile".',
       tls: 'Check "secure".',
     })
-  const meaning = HINTS[code]
-  // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
-  const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
-  const isFull = NO_SPACE.has(code)
-  const why = `${server} returned ${excerpt(mask(error.message))}`
-  return new Problem(meaning ? `${why} (${meaning})` : why, {
+  const { why, ...cause } = causeOf(CAUSES, code)
+  const said = `${server} returned ${excerpt(mask(error.message))}`
+  return new Problem(why === undefined ? said : `${said} (${why})`, {
     ...(isRenamed && MAY_NEED_NO_RENAMING.has(code) && { advice: NO_RENAMING }),
-    ...(isFull && { code: 'insufficient_storage' }),
+    // 4xx is a transient failure, 5xx a permanent one. Some servers return 5xx for a broken connection.
+    retryable: code < 500 || systemCode(error) !== undefined,
+    ...cause,
     cause: error,
-    retryable: retryable && !isFull,
   })
 }

@@ -1,30 +1,37 @@
-import { isStorageFull, systemCode } from '../../errors.ts'
+import { systemCode } from '../../errors.ts'
 import { Problem } from '../../problem.ts'
+import { type Causes, causeOf, FULL } from '../shared/causes.ts'
 
-const NOT_WRITABLE = 'Give the user of upload-server write access.'
-const [TAKEN, OTHER_KEY] = [
-  'a folder or a special file with this name already exists',
-  'Use another object key, or remove it.',
-]
-
-/** Reasons and advice by error code. */
-const REASONS: Readonly<Record<string, readonly [why: string, advice?: string]>> = {
-  ENOSPC: ['its folder is full'],
-  EDQUOT: ['its folder is full: the disk quota is exceeded'],
-  EROFS: ['its folder is read-only', 'Mount it read-write and try again.'],
-  EACCES: ['permission denied', NOT_WRITABLE],
-  EPERM: ['permission denied', NOT_WRITABLE],
-  ENOTDIR: [
-    'a file exists where a folder is needed',
-    'Remove the file, or use another object key or "directory".',
-  ],
-  EISDIR: [TAKEN, OTHER_KEY],
-  EEXIST: [TAKEN, OTHER_KEY],
-  ENOTEMPTY: [TAKEN, OTHER_KEY],
-  ENOENT: ['a file or folder was removed during the upload', 'Try again.'],
-  ENAMETOOLONG: ['the path is too long for the file system', 'Use a shorter object key.'],
+const DENIED = { why: 'permission denied', advice: 'Give the user of upload-server write access.' }
+const TAKEN = {
+  why: 'a folder or a special file with this name already exists',
+  advice: 'Use another object key, or remove it.',
 }
-const TRANSIENT_CODES = ['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOENT', 'ESTALE']
+const OTHER = { why: 'the file system rejects it', advice: "Check the server's log." }
+const BUSY = { ...OTHER, retryable: true }
+
+/** Causes by error code of the system. */
+const CAUSES: Causes = {
+  ENOSPC: { why: 'its folder is full', ...FULL },
+  EDQUOT: { why: 'its folder is full: the disk quota is exceeded', ...FULL },
+  EROFS: { why: 'its folder is read-only', advice: 'Mount it read-write and try again.', ...FULL },
+  EACCES: DENIED,
+  EPERM: DENIED,
+  ENOTDIR: {
+    why: 'a file exists where a folder is needed',
+    advice: 'Remove the file, or use another object key or "directory".',
+  },
+  EISDIR: TAKEN,
+  EEXIST: TAKEN,
+  ENOTEMPTY: TAKEN,
+  ENOENT: { why: 'a file or folder was removed during the upload', advice: 'Try again.', retryable: true },
+  ENAMETOOLONG: { why: 'the path is too long for the file system', advice: 'Use a shorter object key.' },
+  EMFILE: BUSY,
+  ENFILE: BUSY,
+  EBUSY: BUSY,
+  EAGAIN: BUSY,
+  ESTALE: BUSY,
+}
 
 /** Runs `work`. Errors of the file system become problems, because clients must not see the path of the folder. */
 export async function explained<T>(work: () => Promise<T>): Promise<T> {
@@ -33,12 +40,7 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     const code = systemCode(error)
     if (error instanceof Problem || code === undefined) throw error
-    const [why, advice] = REASONS[code] ?? ['the file system rejects it', "Check the server's log."]
-    throw new Problem(`${why} (${code})`, {
-      advice,
-      ...(isStorageFull(error) && { code: 'insufficient_storage' }),
-      cause: error,
-      retryable: TRANSIENT_CODES.includes(code),
-    })
+    const { why, ...cause } = { ...OTHER, ...causeOf(CAUSES, code) }
+    throw new Problem(`${why} (${code})`, { ...cause, cause: error })
   }
 }

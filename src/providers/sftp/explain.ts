@@ -2,6 +2,7 @@ import { systemCode } from '../../errors.ts'
 import { excerpt } from '../../http/excerpt.ts'
 import { connectionProblem } from '../../http/network.ts'
 import { Problem } from '../../problem.ts'
+import { type Causes, causeOf, FULL } from '../shared/causes.ts'
 import type { Authentication } from './authenticate.ts'
 
 /** SSH_DISCONNECT_TOO_MANY_CONNECTIONS (RFC 4253, section 11.1). */
@@ -22,32 +23,33 @@ export function explainConnect(error: unknown, server: string, authentication: A
   return fail('closed the connection before the login was complete', true)
 }
 
-/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7), with advice. Codes above 8 are from later drafts. */
-const REASONS: Record<number, readonly [why: string, advice?: string]> = {
-  2: ['the file or a folder of its path does not exist', 'Try again.'],
-  3: [
-    'permission denied',
-    'Give the user write access, or set "directory" to a folder that is writable for it.',
-  ],
-  4: ['the server did not give a reason', 'Check its log.'],
-  8: ['the server does not support the operation'],
-  11: ['a file or folder with this name already exists', 'Use another object key, or remove it.'],
-  12: ['the file system is read-only', 'Make it writable, or set "directory" to another folder.'],
+/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). Codes above 8 are from later drafts. */
+const CAUSES: Causes = {
+  2: { why: 'the file or a folder of its path does not exist', advice: 'Try again.' },
+  3: {
+    why: 'permission denied',
+    advice: 'Give the user write access, or set "directory" to a folder that is writable for it.',
+  },
+  4: { why: 'the server did not give a reason', advice: 'Check its log.' },
+  8: { why: 'the server does not support the operation' },
+  11: {
+    why: 'a file or folder with this name already exists',
+    advice: 'Use another object key, or remove it.',
+  },
+  12: {
+    why: 'the file system is read-only',
+    advice: 'Make it writable, or set "directory" to another folder.',
+  },
+  14: { why: 'no space left', ...FULL },
+  15: { why: 'no space left: the quota is exceeded', ...FULL },
 }
-
-const NO_SPACE = new Set([14, 15])
 
 /** Explains an error response. */
 export function explainStatus(error: unknown, server: string): unknown {
   const { code, message } = detailsOf(error)
   if (error instanceof Problem || typeof code !== 'number') return error
-  if (NO_SPACE.has(code)) return noSpace(server, error)
-  const [why, advice] = REASONS[code] ?? [excerpt(message)]
-  return new Problem(`${server} returned ${code}: ${why}`, { advice, cause: error })
-}
-
-export function noSpace(server: string, cause: unknown): Problem {
-  return new Problem(`${server} is full`, { code: 'insufficient_storage', cause })
+  const { why = excerpt(message), ...cause } = causeOf(CAUSES, code)
+  return new Problem(`${server} returned ${code}: ${why}`, { ...cause, cause: error })
 }
 
 function detailsOf(error: unknown): { message: string; level?: unknown; code?: unknown } {

@@ -1,9 +1,10 @@
 import type { Attributes, SFTPWrapper } from 'ssh2'
 import { readExactly, wrongSize } from '../../body.ts'
+import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
+import { FULL } from '../shared/causes.ts'
 import { inTheWay, type RemoteFiles, responseCode } from '../shared/file-tree.ts'
 import { parentOf } from '../shared/remote-path.ts'
-import { noSpace } from './explain.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
@@ -98,7 +99,7 @@ export function createSftpFiles(
       } catch (error) {
         await close().catch(() => {})
         const isFull = responseCode(error) === FAILURE && (await lacksRoom(parentOf(path), object.size))
-        throw isFull ? noSpace(server, error) : error
+        throw isFull ? new Problem(`${server} is full`, { ...FULL, cause: error }) : error
       }
     },
     exists: async path => (await find(path)) !== undefined,

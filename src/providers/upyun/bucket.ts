@@ -2,21 +2,22 @@ import { hashOf } from '../../body.ts'
 import type { HttpClient, HttpReply, Refusal } from '../../http/client.ts'
 import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
+import { type Causes, causeOf, FULL } from '../shared/causes.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { type Operator, signRequest } from './sign.ts'
 
-/** Error codes from Upyun's API documentation. */
-const BUCKET_IS_FULL = 40300004
 const NOT_FOUND = 40400001
-const HINTS: Readonly<Record<number, string>> = {
-  40100002: 'Set the clock of this machine.',
-  40100005: 'Check "operator" and "password".',
-  40100006: 'Check "operator".',
-  40100008: 'Give the operator access to the bucket.',
-  40100009: 'Check "password".',
-  40100012: 'Check "bucket".',
-  40300015: 'A folder with this name already exists. Use another object key, or remove it.',
+/** Causes by error code of Upyun's API documentation. */
+const CAUSES: Causes = {
+  40100002: { advice: 'Set the clock of this machine.' },
+  40100005: { advice: 'Check "operator" and "password".' },
+  40100006: { advice: 'Check "operator".' },
+  40100008: { advice: 'Give the operator access to the bucket.' },
+  40100009: { advice: 'Check "password".' },
+  40100012: { advice: 'Check "bucket".' },
+  40300004: FULL,
+  40300015: { advice: 'A folder with this name already exists. Use another object key, or remove it.' },
 }
 
 /**
@@ -96,9 +97,5 @@ function explain(refusal: HttpReply): Refusal | undefined {
   const code = codeOf(refusal)
   if (code === undefined) return undefined
   const message = /"msg"\s*:\s*"([^"]*)"/.exec(refusal.text)?.[1] ?? 'rejected'
-  return {
-    reason: `${message} (${code})`,
-    advice: HINTS[code],
-    ...(code === BUCKET_IS_FULL && { code: 'insufficient_storage' }),
-  }
+  return { reason: `${message} (${code})`, ...causeOf(CAUSES, code) }
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Fault, startFaultProxy } from '../../../../src/provider-tests/fault-proxy.ts'
 import { azure } from '../../../../src/providers/azure/index.ts'
 import type { Target, UploadObject } from '../../../../src/providers/contract.ts'
 import { failureOf } from '../../../helpers/failure-of.ts'
@@ -42,12 +41,6 @@ describe('at azurite', () => {
   })
   afterAll(() => azurite?.close())
 
-  async function startProxy(decide: (line: string, index: number) => Fault | undefined) {
-    const proxy = await startFaultProxy(azurite.port, ({ line, index }) => decide(line, index))
-    onTestFinished(proxy.close)
-    return { ...proxy, endpoint: `http://127.0.0.1:${proxy.port}/${azurite.account}` }
-  }
-
   it('a blob has the properties that were asked for', async () => {
     const { url } = await put(await open({ ...options, accessTier: 'Cool' }), 'a b/ü.png')
     expect(url).toBe(`${azurite.url}/public/a%20b/%C3%BC.png`)
@@ -61,7 +54,7 @@ describe('at azurite', () => {
     })
   })
 
-  it('a large blob is sent in blocks, with bounded memory, and has the same properties', async () => {
+  it('a large blob has the same properties', async () => {
     const target = await open({ ...options, accessTier: 'Cold', contentDisposition: 'attachment' })
     const object = { ...largeObject('large.mp4', 70 * MIB + 1), contentType: 'video/mp4' }
     const stored = await target.put(object, never())
@@ -76,32 +69,6 @@ describe('at azurite', () => {
       'content-disposition': 'attachment',
       'x-ms-access-tier': 'Cold',
     })
-    const list = await azurite.send('GET', '/public/large.mp4?comp=blocklist&blocklisttype=all')
-    const sizes = [...(await list.text()).matchAll(/<Size>(\d+)<\/Size>/g)].map(([, size]) => Number(size))
-    expect(sizes).toEqual([...Array(8).fill(8 * MIB), 6 * MIB + 1])
-  })
-
-  it('a block that fails in passing is sent again, and no other', async () => {
-    let failures = 0
-    const proxy = await startProxy(line =>
-      line.includes('comp=block&') && ++failures > 2 && failures < 5 ? { status: 503 } : undefined,
-    )
-    const target = await open({ ...options, endpoint: proxy.endpoint })
-    const object = largeObject('again.mp4', 65 * MIB)
-    const stored = await target.put(object, never())
-    expect(proxy.seen).toHaveLength(9 + 2 + 1)
-    expect((await fetchPublic(stored)).length).toBe(object.size)
-  })
-
-  it('a large blob that breaks off is not there', async () => {
-    const proxy = await startProxy((_, index) => (index > 1 ? { status: 403 } : undefined))
-    const target = await open({ ...options, endpoint: proxy.endpoint })
-    expect(await failureOf(target.put(largeObject('broken.mp4', 65 * MIB), never()))).toMatchObject({
-      retryable: false,
-    })
-    expect(proxy.seen).toHaveLength(3)
-    await expect(target.exists?.('broken.mp4', never())).rejects.toThrow('403')
-    await expect((await open(options)).exists?.('broken.mp4', never())).resolves.toBe(false)
   })
 
   it('a signed URL opens a private container, for a while and for one blob', async () => {
@@ -262,41 +229,6 @@ describe('what only the real service answers', () => {
       expect(failure.message).not.toContain('secret')
     },
   )
-
-  it('blocks that are gone when they are committed: the whole blob may be sent again', async () => {
-    const failure = await ask(
-      (_, url) => {
-        if (!url.includes('comp=blocklist')) return { status: 201, headers: own }
-        return { status: 400, headers: own, body: error('InvalidBlockList') }
-      },
-      largeObject('large.mp4', 65 * MIB),
-    )
-    expect(failure).toMatchObject({ retryable: true })
-    expect(failure.message).toContain('because another upload stored a blob with this name')
-  })
-
-  it('blocks of two uploads with one name, which must not be mixed: their IDs differ', async () => {
-    const ids = new Set<string | null>()
-    const answer = (_: string, url: string) => {
-      ids.add(new URL(url, 'http://host').searchParams.get('blockid'))
-      return { status: url.includes('blocklist') ? 403 : 201, headers: own }
-    }
-    for (let upload = 1; upload <= 2; upload++) await ask(answer, largeObject('a.mp4', 65 * MIB))
-    expect(ids.size).toBe(2 * 9 + 1)
-  })
-
-  it('blocks of a huge blob are as large as their number demands', async () => {
-    const size = 600 * 1024 * MIB
-    async function* read(_: AbortSignal, { start, end } = { start: 0, end: size }) {
-      yield Buffer.alloc(end - start)
-    }
-    const recorder = await startRecorder(() => ({ status: 403, headers: own }))
-    onTestFinished(recorder.close)
-    const endpoint = `http://127.0.0.1:${recorder.port}`
-    const target = await open({ account: 'pictures1', container: 'img', accountKey, endpoint })
-    await failureOf(target.put({ ...objectOf('huge.mp4', Buffer.of(1)), size, read }, never()))
-    expect(recorder.requests.map(request => request.size)).toEqual([Math.ceil(size / 50_000)])
-  })
 
   it.each([
     ['https://img.example.com', 'https'],
