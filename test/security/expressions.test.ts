@@ -85,7 +85,6 @@ const PUT_TOGETHER: Record<string, string> = {
   'routes/loopback.ts': 'names of headers side by side; nothing in it repeats',
   'routes/part-header.ts': 'one sign and two digits',
   'providers/http/placeholders.ts': 'those of the operator, on texts of at most 64 K characters',
-  'providers/command/words.ts': 'names of programs, as a list',
   'providers/sftp/host-keys.ts': 'patterns of the operator, on one hostname',
   'providers/shared/git-host/failure.ts': 'one expression behind "409" or without it',
   'providers/s3/presets.ts': 'sees host names of the configuration, and has a dot between its repetitions',

@@ -7,74 +7,60 @@ import { literal } from './template.ts'
 
 type Texts = Record<string, string>
 
-/** Translates options of picgo-plugin-web-uploader, or of PicList's `advancedplist`, which have an `endpoint`. */
+/** Names of options in picgo-plugin-web-uploader, and in PicList's `advancedplist`, which has an `endpoint`. */
+const PLUGIN = { url: 'url', field: 'paramName', headers: 'customHeader', fields: 'customBody' }
+const ADVANCED = { url: 'endpoint', field: 'formDataKey', headers: 'headers', fields: 'body' }
+
 export function picgo(old: PicGoOptions): Record<string, unknown> {
   const isAdvanced = 'endpoint' in old.all || 'uploadScriptName' in old.all
+  const names = isAdvanced ? ADVANCED : PLUGIN
   const secrets: Texts = {}
-  const readFields = (name: string) => hideCredentials(readTexts(name, old), secrets)
-  const readHeaders = (name: string) => withoutBodyHeaders(readFields(name))
-  const common = { secrets, keyTemplate: '{filename}{extname}' }
-  if (!isAdvanced)
-    return {
-      url: hideInUrl(old.text('url') ?? '', secrets),
-      field: old.text('paramName'),
-      headers: readHeaders('customHeader'),
-      fields: readFields('customBody'),
-      // The plugin splits the path at dots, also before numbers. Without it, the response is the URL.
-      resultUrl: old.text('jsonPath'),
-      ...common,
-    }
-  const method = old.text('method')?.toUpperCase() ?? 'POST'
-  if (old.text('uploadScriptName'))
-    old.note('"uploadScriptName" was not imported: scripts of PicList are not supported.')
-  if (method === 'GET') old.note('"method" was not imported: GET can\'t send a file.')
   return {
-    url: hideInUrl(old.text('endpoint') ?? '', secrets),
-    method: method === 'GET' ? undefined : method,
-    field: old.text('formDataKey'),
-    headers: readHeaders('headers'),
-    fields: readFields('body'),
-    resultUrl: joinResult(old),
-    ...common,
+    url: hideInUrl(old.text(names.url) ?? '', secrets),
+    field: old.text(names.field),
+    headers: withoutBodyHeaders(readTemplates(names.headers, old, secrets)),
+    fields: readTemplates(names.fields, old, secrets),
+    // The plugin splits the path at dots, also before numbers. Without it, the response is the URL.
+    ...(isAdvanced ? readAdvanced(old) : { resultUrl: old.text('jsonPath') }),
+    secrets,
+    keyTemplate: '{filename}{extname}',
   }
 }
 
 /** Builds the URL as PicList does: `customPrefix` is prepended, and with `webPath` only the last segment of the URL is used. */
-function joinResult(old: PicGoOptions): string {
-  const path = old.text('resDataPath') ?? 'data.url'
-  const [prefix, webPath] = [old.text('customPrefix') ?? '', old.text('webPath')]
-  if (webPath !== undefined)
-    return `${literal(prefix + webPath.replace(/\/?$/, '/'))}{regex:{json:${path}}|[^/]*$|0}`
-  return prefix === '' ? path : `${literal(prefix)}{json:${path}}`
+function readAdvanced(old: PicGoOptions): { method?: string; resultUrl: string } {
+  if (old.text('uploadScriptName'))
+    old.note('"uploadScriptName" was not imported: scripts of PicList are not supported.')
+  const method = old.text('method')?.toUpperCase() ?? 'POST'
+  if (method === 'GET') old.note('"method" was not imported: GET can\'t send a file.')
+  const [prefix = '', path = 'data.url'] = [old.text('customPrefix'), old.text('resDataPath')]
+  const folder = old.text('webPath')?.replace(/\/?$/, '/')
+  const last = folder && `${literal(prefix + folder)}{regex:{json:${path}}|[^/]*$|0}`
+  return {
+    ...(method !== 'GET' && { method }),
+    resultUrl: last ?? (prefix === '' ? path : `${literal(prefix)}{json:${path}}`),
+  }
 }
 
-/** Reads a JSON object, or text with one. */
-function readTexts(name: string, { all, note }: PicGoOptions): Texts {
-  const value = all[name]
-  const text = textOf(value)
+/** Reads a JSON object, or text with one, as templates. Credentials in it are moved to `secrets`. */
+function readTemplates(name: string, { all, note }: PicGoOptions, secrets: Texts): Texts {
+  const value = all[name] || undefined
+  let object: unknown
   try {
-    const object: unknown = text === undefined ? (value ?? {}) : JSON.parse(text)
-    if (isRecord(object))
-      return Object.fromEntries(Object.entries(object).map(([key, item]) => [key, asText(item)]))
+    const text = textOf(value)
+    object = text === undefined ? (value ?? {}) : JSON.parse(text)
   } catch {
     // The note below reports it.
   }
-  if (value !== '' && value !== false) note(`"${name}" was not imported: it is not a JSON object.`)
-  return {}
-}
-
-function asText(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-/** Makes templates of plain texts, with credentials moved to `secrets`. */
-function hideCredentials(texts: Texts, secrets: Texts): Texts {
-  return Object.fromEntries(
-    Object.entries(texts).map(([name, value]) => [
-      name,
-      isCredential(name) && value !== '' ? keep(name, value, secrets) : literal(value),
-    ]),
-  )
+  if (!isRecord(object)) {
+    note(`"${name}" was not imported: it is not a JSON object.`)
+    return {}
+  }
+  const read = ([key, item]: [string, unknown]) => {
+    const text = typeof item === 'string' ? item : JSON.stringify(item)
+    return [key, isCredential(key) && text !== '' ? keep(key, text, secrets) : literal(text)]
+  }
+  return Object.fromEntries(Object.entries(object).map(read))
 }
 
 /** Makes a template of a URL, with the credentials in its query moved to `secrets`. */

@@ -1,21 +1,18 @@
 /** Maximum nesting depth. Deeper elements become siblings. */
 const MAX_DEPTH = 100
 
-/** A step of a path: the name of an element (`*`: any), and its number among those with the name in the same parent, from 1. */
-interface Step {
-  readonly name: string
-  readonly number: number | undefined
-  /** At any depth, as after `//`. */
-  readonly anywhere: boolean
-}
-
 export interface XmlPath {
-  readonly steps: readonly Step[]
+  /** Names of elements (`*`: any), each with its number among those with the name in the same parent, from 1. */
+  readonly steps: readonly { readonly name: string; readonly number: number | undefined }[]
+  /** Whether the first step is at any depth, as after `//`. */
+  readonly isAnywhere: boolean
   /** Name of the attribute to read instead of the text. */
   readonly attribute: string | undefined
 }
 
-const STEP = /(^|\/{1,2})(@)?([\w.:*-]+)(?:\[(\d+)\])?/y
+/** Matches slashes, steps such as `file[1]` or `*`, and an attribute. */
+const PATH =
+  /^(\/{0,2})((?:[\w.:-]+(?:\[\d+\])?|\*)(?:\/(?:[\w.:-]+(?:\[\d+\])?|\*))*)(?:\/@([\w.:-]+)|\/text\(\))?$/
 
 /**
  * Parses the subset of XPath that responses of hosts need: `/files/file[1]/url`, `//url`, `link/@href`, `data/text()`.
@@ -23,34 +20,32 @@ const STEP = /(^|\/{1,2})(@)?([\w.:*-]+)(?:\[(\d+)\])?/y
  * @throws Error whose message follows the name of the option
  */
 export function parseXmlPath(path: string): XmlPath {
-  const text = path.trim().replace(/\/text\(\)$/, '')
-  const steps: Step[] = []
-  let attribute: string | undefined
-  for (STEP.lastIndex = 0; STEP.lastIndex < text.length || steps.length === 0; ) {
-    const found = STEP.exec(text)
-    if (!found || attribute !== undefined)
-      throw new Error(
-        `has the unsupported XML path "${path}". Use names and numbers only, such as /files/file[1]/url`,
-      )
-    const [, slashes, at, name = '', number] = found
-    if (at) attribute = localName(name)
-    else
-      steps.push({
-        name: localName(name),
-        number: number ? Number(number) : undefined,
-        anywhere: slashes === '//',
-      })
-  }
-  return { steps, attribute }
+  const [, slashes, names, attribute] = PATH.exec(path.trim()) ?? []
+  if (names === undefined)
+    throw new Error(
+      `has the unsupported XML path "${path}". Use names and numbers only, such as /files/file[1]/url`,
+    )
+  const steps = names.split('/').map(step => {
+    const [name = '', number] = step.split(/[[\]]/)
+    return { name: localName(name), number: number === undefined ? undefined : Number(number) }
+  })
+  return { steps, isAnywhere: slashes === '//', attribute: attribute && localName(attribute) }
 }
 
 /** An element that has not ended. */
 interface OpenElement {
   readonly name: string
-  /** Numbers of its children so far, by name and altogether (`*`). */
+  readonly number: number
+  /** Numbers of its children so far, by name. */
   readonly counts: Map<string, number>
-  /** Indexes of the steps that its children may be. */
-  readonly next: ReadonlySet<number>
+}
+
+function isAt({ steps, isAnywhere }: XmlPath, open: readonly OpenElement[]): boolean {
+  if (isAnywhere ? open.length < steps.length : open.length !== steps.length) return false
+  return open.slice(-steps.length).every((element, index) => {
+    const { name, number = element.number } = steps[index] ?? {}
+    return (name === element.name || name === '*') && number === element.number
+  })
 }
 
 /** Matches comments, CDATA, instructions, declarations, tags and the text between them, without backtracking. */
@@ -62,8 +57,9 @@ const TOKEN =
  * element. Reads leniently, in one pass: an unclosed element ends with its parent, and entities of a document type are ignored,
  * so none can expand.
  */
-export function findInXml(xml: string, { steps, attribute }: XmlPath): string | undefined {
-  const open: OpenElement[] = [{ name: '', counts: new Map(), next: new Set([0]) }]
+export function findInXml(xml: string, path: XmlPath): string | undefined {
+  const open: OpenElement[] = []
+  const roots = new Map<string, number>()
   let found: { readonly depth: number; text: string } | undefined
   for (const { 1: cdata, 2: closing, 3: tag, 4: attributes = '', 5: text = '' } of xml.matchAll(TOKEN)) {
     if (tag === undefined) {
@@ -73,38 +69,23 @@ export function findInXml(xml: string, { steps, attribute }: XmlPath): string | 
     const name = localName(tag)
     if (closing) {
       const start = open.findLastIndex(element => element.name === name)
-      if (start > 0) open.length = start
+      if (start >= 0) open.length = start
       if (found && open.length <= found.depth) return found.text
       continue
     }
-    const element = {
-      name,
-      counts: new Map(),
-      next: found ? new Set<number>() : nextSteps(steps, name, open.at(-1)),
+    const siblings = open.at(-1)?.counts ?? roots
+    const number = (siblings.get(name) ?? 0) + 1
+    siblings.set(name, number)
+    open.push({ name, number, counts: new Map() })
+    const isEmpty = attributes.endsWith('/')
+    if (!found && isAt(path, open)) {
+      if (path.attribute !== undefined) return attributeOf(attributes, path.attribute)
+      if (isEmpty) return ''
+      found = { depth: open.length - 1, text: '' }
     }
-    const isOpen = !attributes.endsWith('/') && open.length < MAX_DEPTH
-    if (element.next.has(steps.length)) {
-      if (attribute !== undefined) return attributeOf(attributes, attribute)
-      if (!isOpen) return ''
-      found = { depth: open.length, text: '' }
-    }
-    if (isOpen) open.push(element)
+    if (isEmpty || open.length > MAX_DEPTH) open.pop()
   }
   return found?.text
-}
-
-/** Counts a child, and returns the indexes of the steps that its own children may be. The number of steps: it is at the path. */
-function nextSteps(steps: readonly Step[], name: string, parent: OpenElement | undefined): Set<number> {
-  const next = new Set<number>()
-  for (const counted of [name, '*']) parent?.counts.set(counted, (parent.counts.get(counted) ?? 0) + 1)
-  for (const index of parent?.next ?? []) {
-    const step = steps[index]
-    if (step?.anywhere) next.add(index)
-    const isNamed = step?.name === name || step?.name === '*'
-    if (isNamed && (step.number ?? parent?.counts.get(step.name)) === parent?.counts.get(step.name))
-      next.add(index + 1)
-  }
-  return next
 }
 
 /** Maximum number of characters that are read. Documents of services are short. */

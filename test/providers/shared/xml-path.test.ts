@@ -19,12 +19,11 @@ describe('an XML path', () => {
     ['/files/file/url', 'https://a/?b=1&c=2'],
     ['files/file/url', 'https://a/?b=1&c=2'],
     ['/files/file[2]/url', 'https://b/<c>'],
+    ['//file[2]/url', 'https://b/<c>'],
+    ['/*/*/name', 'a.png'],
     ['/files/file[2]/url/text()', 'https://b/<c>'],
     ['//url', 'https://a/?b=1&c=2'],
-    ['//file[2]//url', 'https://b/<c>'],
     ['//b', 'two'],
-    ['/files/*[2]/url', 'https://b/<c>'],
-    ['//file//file//url', undefined],
     ['/*/file[1]/name', 'a.png'],
     ['/files/@status', 'ok'],
     ['/files/file[2]/@id', '2'],
@@ -44,7 +43,6 @@ describe('an XML path', () => {
 
   it('finds the first of the document, whatever is around it', () => {
     expect(find('//url', '<a><b><url>1</url></b><url>2</url></a>')).toBe('1')
-    expect(find('//b//url', '<a><b><b><url>1</url></b></b><b><url>2</url></b></a>')).toBe('1')
     expect(find('//url[2]', '<a><url>1</url><b><url>2</url><url>3</url></b></a>')).toBe('3')
   })
 
@@ -56,9 +54,12 @@ describe('an XML path', () => {
     },
   )
 
-  it.each(['', '/', '//', 'a[b]', 'a[@b="c"]', '@a/b', 'a|b', 'count(a)'])('%j is refused', path => {
-    expect(() => parseXmlPath(path)).toThrow(/XML path/)
-  })
+  it.each(['', '/', '//', 'a[b]', 'a[@b="c"]', '@a/b', 'a|b', 'a//b', '*[2]', 'count(a)'])(
+    '%j is refused',
+    path => {
+      expect(() => parseXmlPath(path)).toThrow(/XML path/)
+    },
+  )
 
   it.each(['', 'text', '<', '<a', '</a>', '<!--', '<![CDATA['])('finds nothing in %j', xml => {
     expect(find('/a/b', xml)).toBeUndefined()
@@ -87,7 +88,7 @@ describe('a hostile answer in XML is read in a moment:', () => {
     const begun = process.cpuUsage()
     find('//x/y', xml)
     find('/a/@c', xml)
-    find('//file//file[1]//file//url', xml)
+    find('//file/file[1]/file/*/url', xml)
     expect(process.cpuUsage(begun).user / 1000).toBeLessThan(2000)
   })
 })
