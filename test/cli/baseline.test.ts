@@ -1,52 +1,27 @@
-import { copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { makeDirectory } from '../helpers/directory.ts'
-import { makePicture } from '../helpers/picture.ts'
+import { expect, it } from 'vitest'
 import { startApp } from '../helpers/start-app.ts'
-import { COMMIT, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { ACTIONS_JOB, COMMIT, TOKEN } from '../servers/comment-forge.ts'
+import { KEY, KEYED, makeJob } from './comment-job.ts'
 import { runCli } from './run-cli.ts'
-
-const KEY = 'k3y-of-the-ci-job'
 
 /** A server, a Git host, and a folder of pictures; `run` uploads it on a branch. */
 async function prepare() {
-  const app = await startApp({
-    config: {
-      auth: {
-        loopbackExempt: false,
-        keys: [
-          { name: 'ci', key: KEY },
-          { name: 'other', key: 'k3y-of-somebody-else' },
-        ],
-      },
-      default: 'local/ci',
-      providers: { local: { ci: { directory: 'stored', serve: true } } },
-    },
-  })
-  const [cwd, forge] = [await makeDirectory(), await startCommentForge('github')]
-  onTestFinished(() => forge.close())
+  const app = await startApp({ config: KEYED })
+  const { cwd, forge, body, write: writeFileOf } = await makeJob()
+  const write = (name: string, red: number) => writeFileOf(`shots/${name}`, red)
   const repository = { default_branch: 'main' }
   // A fork may call its branch as it likes, but can't push to this repository.
   for (const event of ['pull_request', 'push']) {
     const workflow_run = { event, head_branch: 'main' }
-    await writeFile(join(cwd, `${event}.json`), JSON.stringify({ repository, workflow_run }))
+    await writeFileOf(`${event}.json`, JSON.stringify({ repository, workflow_run }))
   }
-  await mkdir(join(cwd, 'shots/Card'), { recursive: true })
-  const write = (name: string, red: number) =>
-    writeFile(join(cwd, 'shots', name), makePicture(9, [red, 0, 0]))
   for (const [index, name] of ['a.png', 'b.png', 'Card/c.png', 'Card/d.png'].entries())
     await write(name, index * 60)
   const job = {
-    GITHUB_ACTIONS: 'true',
-    GITHUB_API_URL: forge.api,
-    GITHUB_SERVER_URL: 'https://github.com',
-    GITHUB_REPOSITORY: 'me/app',
-    GITHUB_SHA: COMMIT,
-    GITHUB_RUN_NUMBER: '1',
-    GITHUB_RUN_ATTEMPT: '1',
-    GITHUB_EVENT_PATH: join(cwd, 'pull_request.json'),
-    GITHUB_TOKEN: TOKEN,
+    ...{ ...ACTIONS_JOB, GITHUB_API_URL: forge.api, GITHUB_SERVER_URL: 'https://github.com' },
+    ...{ GITHUB_SHA: COMMIT, GITHUB_EVENT_PATH: join(cwd, 'pull_request.json'), GITHUB_TOKEN: TOKEN },
   }
   const on = {
     main: { GITHUB_EVENT_NAME: 'push', GITHUB_REF: 'refs/heads/main' },
@@ -79,11 +54,11 @@ async function prepare() {
     const env = { ...job, ...on[branch], GITHUB_RUN_ID: '100' }
     return runCli(['comment', ...upload, '--baseline', 'visual', ...more, ...lists], { cwd, env })
   }
-  return { app, cwd, forge, write, run, list, comment }
+  return { app, cwd, forge, body, write, run, list, comment }
 }
 
 it('compares with what the default branch has stored, and fetches only what has another hash', async () => {
-  const { app, cwd, forge, write, run } = await prepare()
+  const { app, cwd, body, write, run } = await prepare()
   const first = await run('main', ['--comment'])
   expect(first, first.stderr).toMatchObject({ code: 0 })
   expect(first.stderr).toContain('There is no baseline "visual" at this destination yet.')
@@ -97,12 +72,11 @@ it('compares with what the default branch has stored, and fetches only what has 
   const { code, stderr } = await run('pull', ['--comment', '--fail-on', 'changed'])
   expect(stderr).toContain('Compared with visual: 1 changed · 1 new · 1 gone · 1 renamed · 1 the same.')
   expect(code, stderr).toBe(1)
-  const body = forge.comments[0]?.body ?? ''
   const linkOf = (name: string) => stored.find(one => one.name === `shots/${name}`)?.url
-  expect(body).toContain(`src="${linkOf('a.png')}"`)
-  expect(body).toMatch(/<code>a\.png<\/code>: 100 % of the pixels changed/)
-  expect(body).toContain(`- gone: [<code>b.png</code>](${linkOf('b.png')})`)
-  expect(body).toContain('- renamed: <code>Card/c.png</code> to [<code>Card/moved.png</code>](')
+  expect(body()).toContain(`src="${linkOf('a.png')}"`)
+  expect(body()).toMatch(/<code>a\.png<\/code>: 100 % of the pixels changed/)
+  expect(body()).toContain(`- gone: [<code>b.png</code>](${linkOf('b.png')})`)
+  expect(body()).toContain('- renamed: <code>Card/c.png</code> to [<code>Card/moved.png</code>](')
   const requests = app.log.map(({ req }) => req as { method: string; path: string } | undefined)
   const fetched = requests.filter(req => req?.method === 'GET' && req.path.endsWith('.png'))
   expect(fetched.map(req => `${app.url}${req?.path}`)).toEqual([linkOf('a.png')])
@@ -185,7 +159,7 @@ it('attack: a list whose links lead to the private network, and whose names lead
 })
 
 it('the command comment compares, draws, fails and stores the baseline as upload does, from the results of shards', async () => {
-  const { cwd, forge, write, comment, list } = await prepare()
+  const { cwd, forge, body, write, comment, list } = await prepare()
   const lists = ['a.json', 'b.json']
   const main = await comment('main', await list(lists))
   expect(main.stderr).toContain('Compared with visual: 4 new.')
@@ -199,7 +173,7 @@ it('the command comment compares, draws, fails and stores the baseline as upload
   const { code, stderr } = await comment('pull', lists, ...judged, '--status')
   expect(code, stderr).toBe(0)
   expect(forge.statuses).toMatchObject([{ state: 'failure', description: '1 changed' }])
-  expect(forge.comments[0]?.body).toMatch(/src="[^"]+\/difference-a-\w+\.png"[\s\S]*report-\w+\.html/)
+  expect(body()).toMatch(/src="[^"]+\/difference-a-\w+\.png"[\s\S]*report-\w+\.html/)
   expect((await comment('pull', lists, ...judged)).code).toBe(1)
   const alone = await runCli(['comment', '--baseline', 'visual', ...lists], { cwd, env: {} })
   expect(alone).toMatchObject({ code: 2, stderr: expect.stringContaining('--baseline requires --server') })

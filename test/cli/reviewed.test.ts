@@ -1,12 +1,12 @@
-import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { digestOf, openComment } from '../../src/client/comments/comment.ts'
 import type { Context } from '../../src/client/context.ts'
 import { type ReviewRow, toReview } from '../../src/client/reports/review.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { COMMIT, type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { COMMIT, type CommentForgeKind, pageOf, TOKEN } from '../servers/comment-forge.ts'
+import { makeJob, storedHere } from './comment-job.ts'
 import { runCli } from './run-cli.ts'
 
 const never = new AbortController().signal
@@ -14,19 +14,13 @@ const never = new AbortController().signal
 const BUILT = 'b01d'.repeat(10)
 
 async function prepare(kind: CommentForgeKind, job: Record<string, string> = {}, event = {}) {
-  const [cwd, forge] = [await makeDirectory(), await startCommentForge(kind)]
-  onTestFinished(() => forge.close())
-  const local = { directory: 'stored', urlPrefix: 'https://img.example.com' }
-  await writeFile(
-    join(cwd, 'upload-server.json'),
-    JSON.stringify({ providers: { local: { Default: local } }, limits: { fileSize: '1MB' } }),
-  )
-  const write = (name: string, red: number) => writeFile(join(cwd, name), makePicture(9, [red, 0, 0]))
-  for (const folder of ['main', 'shots']) await mkdir(join(cwd, folder))
+  const place = await makeJob(kind)
+  const { cwd, forge, write } = place
+  await write('upload-server.json', storedHere({}, { limits: { fileSize: '1MB' } }))
   await write('main/a.png', 10)
   await write('shots/a.png', 200)
+  await write('event.json', JSON.stringify(event))
   const env = { ...job, GITHUB_EVENT_PATH: join(cwd, 'event.json') }
-  await writeFile(env.GITHUB_EVENT_PATH, JSON.stringify(event))
   const run = async (...more: string[]) => {
     const pull = ['--pr', pageOf(forge, kind), '--comment-token', TOKEN, '--comment-name', 'e2e']
     const args = ['--comment', '--compare', 'main', '--fail-on', 'changed,new', ...pull, ...more, 'shots']
@@ -38,7 +32,7 @@ async function prepare(kind: CommentForgeKind, job: Record<string, string> = {},
     const [comment] = forge.comments
     if (comment) comment.body = comment.body.replace('- [ ] I have', '- [x] I have')
   }
-  return { cwd, forge, write, run, tick }
+  return { ...place, run, tick }
 }
 
 describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => {
@@ -94,26 +88,15 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('at %s', kind => 
   })
 })
 
+const ACTIONS = { GITHUB_ACTIONS: 'true', GITHUB_SHA: '1'.repeat(40) }
+const OF_FORK = { workflow_run: { event: 'pull_request', head_sha: BUILT } }
+const BY_COMMENT = { issue: { number: 7, pull_request: {} } }
+const JENKINS = { JENKINS_URL: 'https://ci', CHANGE_URL: 'https://github.com/me/app/pull/7' }
 it.each([
-  [
-    'GitHub Actions, for a fork',
-    { GITHUB_ACTIONS: 'true', GITHUB_SHA: '1'.repeat(40) },
-    { workflow_run: { event: 'pull_request', head_sha: BUILT } },
-    BUILT,
-  ],
+  ['GitHub Actions, for a fork', ACTIONS, OF_FORK, BUILT],
   ['GitLab', { GITLAB_CI: 'true', CI_COMMIT_SHA: BUILT }, {}, BUILT],
-  [
-    'GitHub Actions, started by a comment, which names no commit',
-    { GITHUB_ACTIONS: 'true', GITHUB_SHA: '1'.repeat(40) },
-    { issue: { number: 7, pull_request: {} } },
-    COMMIT,
-  ],
-  [
-    'Jenkins, which names a merge that only the job has',
-    { JENKINS_URL: 'https://ci', CHANGE_URL: 'https://github.com/me/app/pull/7', GIT_COMMIT: BUILT },
-    {},
-    COMMIT,
-  ],
+  ['GitHub Actions, started by a comment, which names no commit', ACTIONS, BY_COMMENT, COMMIT],
+  ['Jenkins, which names a merge that only the job has', { ...JENKINS, GIT_COMMIT: BUILT }, {}, COMMIT],
 ])(
   'attack: a commit that is pushed while an earlier one is compared does not get its green status, if the job names the commit: %s',
   async (_, env, event, commit) => {
@@ -128,8 +111,8 @@ it.each([
 
 describe('attack: the status is green', () => {
   it('if the changed image is too large to be stored', async () => {
-    const { cwd, forge, run } = await prepare('github')
-    await writeFile(join(cwd, 'shots/a.png'), Buffer.concat([makePicture(9, [200, 0, 0]), Buffer.alloc(2e6)]))
+    const { forge, write, run } = await prepare('github')
+    await write('shots/a.png', Buffer.concat([makePicture(9, [200, 0, 0]), Buffer.alloc(2e6)]))
     expect((await run('--status')).code).not.toBe(0)
     expect(forge.statuses).toMatchObject([{ state: 'failure', description: '1 of 1 files failed' }])
   })

@@ -1,46 +1,25 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { makePicture } from '../helpers/picture.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { type CommentForgeKind, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
+import { type CommentForgeKind, pageOf, TOKEN } from '../servers/comment-forge.ts'
+import { KEY, KEYED, makeJob } from './comment-job.ts'
 import { runCli } from './run-cli.ts'
 
-const KEY = 'k3y-of-the-ci-job'
 const SHARDS = [1, 2, 3, 4]
 
 /** A server, a Git host, and a folder of pictures for each shard. `run` uploads that of one, as a job does. */
 async function prepare(kind: CommentForgeKind) {
-  const app = await startApp({
-    config: {
-      auth: { loopbackExempt: false, keys: [{ name: 'ci', key: KEY }] },
-      default: 'local/ci',
-      providers: { local: { ci: { directory: 'stored', serve: true } } },
-    },
-  })
-  const [cwd, forge] = [await makeDirectory(), await startCommentForge(kind)]
-  onTestFinished(() => forge.close())
-  const write = async (shard: number, name: string, red: number) => {
-    await mkdir(join(cwd, `${shard}`, 'Card'), { recursive: true })
-    await writeFile(join(cwd, `${shard}`, name), makePicture(9, [red, 0, 0]))
-  }
+  const app = await startApp({ config: KEYED })
+  const { cwd, forge, write } = await makeJob(kind)
   for (const shard of SHARDS)
     for (const [index, name] of ['a', 'b', 'c'].entries())
-      await write(shard, `Card/${name}${shard}.png`, shard * 10 + index * 60)
+      await write(`${shard}/Card/${name}${shard}.png`, shard * 10 + index * 60)
   const run = (shard: number, job: string, ...more: string[]) => {
-    const place = [
-      '--server',
-      app.url,
-      '--key',
-      KEY,
-      '--baseline',
-      'visual',
-      '--shard',
-      `${shard}/4`,
-      '--job',
-      job,
-    ]
+    const place = `--server ${app.url} --key ${KEY} --baseline visual --shard ${shard}/4 --job ${job}`.split(
+      ' ',
+    )
     const pull = ['--comment', '--pr', pageOf(forge, kind), '--comment-token', TOKEN, '--comment-name', 'e2e']
     return runCli(['upload', ...place, ...pull, ...more, `${shard}`], { cwd, env: {} })
   }
@@ -56,7 +35,7 @@ describe.each<CommentForgeKind>(['github', 'gitlab', 'gitea'])('shards of one ru
       expect(code, stderr).toBe(0)
     expect(forge.comments.map(({ body }) => body.match(/\d+ new.*(?=\*\*)/)?.[0])).toEqual(['12 new'])
 
-    for (const shard of SHARDS) await write(shard, `Card/a${shard}.png`, 200 + shard)
+    for (const shard of SHARDS) await write(`${shard}/Card/a${shard}.png`, 200 + shard)
     await rm(join(cwd, '3/Card/b3.png'))
     const judged = ['--fail-on', 'changed,gone', '--status']
     for (const { code, stderr } of await runAll('pull-1', ...judged)) expect(code, stderr).toBe(0)
@@ -68,7 +47,7 @@ describe.each<CommentForgeKind>(['github', 'gitlab', 'gitea'])('shards of one ru
       description: '4 changed · 1 gone',
     })
 
-    await write(3, 'Card/b3.png', 3 * 10 + 60)
+    await write('3/Card/b3.png', 3 * 10 + 60)
     expect((await run(3, 'pull-1', ...judged)).code).toBe(0)
     expect(totals()).toBe('4 changed · 8 the same')
     expect(forge.comments).toHaveLength(1)
@@ -78,7 +57,7 @@ describe.each<CommentForgeKind>(['github', 'gitlab', 'gitea'])('shards of one ru
 it('until all shards are there, nothing is gone, the status is pending, and a tick of the box stays', async () => {
   const { forge, run, runAll, write } = await prepare('github')
   await runAll('main-1', '--update-baseline', 'always')
-  await write(1, 'Card/a1.png', 250)
+  await write('1/Card/a1.png', 250)
   const judged = ['--fail-on', 'changed,gone']
   expect((await runAll('pull-1', ...judged)).map(({ code }) => code)).toContain(1)
   const [comment] = forge.comments
