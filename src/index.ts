@@ -12,5 +12,5 @@ export {
 export { type AppDeps, type AppSettings, createApp } from './routes/app.ts'
 export { type RunningServer, startServer } from './server/index.ts'
 export { openUploader, type ServerDeps } from './server/open-uploader.ts'
-export type { Uploader } from './uploader/index.ts'
+export type { Uploader } from './uploader/app.ts'
 export type { Caller, Input, Outcome } from './uploader/input.ts'

@@ -1,8 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { openUploader } from '../server/open-uploader.ts'
+import { type OpenUploader, openUploader } from '../server/open-uploader.ts'
 import { findBase } from '../server/running-server.ts'
 import type { DatabaseUse } from '../store/database.ts'
-import type { Uploader } from '../uploader/index.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 
 /** The option that names the configuration file. */
@@ -24,7 +23,7 @@ export async function openConfig({ config: file }: ConfigOption, terminal: Termi
 /** The configuration and the uploader of a command. */
 export interface Opened {
   readonly config: LoadedConfig
-  readonly uploader: Uploader
+  readonly uploader: OpenUploader
 }
 
 /**

@@ -8,12 +8,13 @@ import { gather } from '../flow/gather.ts'
 import { readDimensions } from '../payload/dimensions.ts'
 import { findImageFault } from '../payload/extensions.ts'
 import { explainUnreachableLinks, findBase, findRunning, placeIn } from '../server/running-server.ts'
-import { assertTakesPath, type Destination, idOf } from '../uploader/destinations.ts'
-import { readExpires } from '../uploader/expires.ts'
-import { assertMayExpire } from '../uploader/expiry.ts'
-import { FinalizationPending } from '../uploader/finalization-pending.ts'
-import type { UploadRequest } from '../uploader/index.ts'
+import { assertTakesPath, chooseDestination, type Destination, idOf } from '../uploader/destinations.ts'
+import { assertMayExpire, readExpires } from '../uploader/expiry.ts'
+import { FinalizationPending } from '../uploader/finalize.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
+import { findKnownFiles } from '../uploader/known.ts'
+import { discard, type UploadRequest } from '../uploader/request.ts'
+import { upload } from '../uploader/upload.ts'
 import { UsageError } from './define.ts'
 import type { Opened } from './open.ts'
 import { sayUnfinished } from './repeat.ts'
@@ -51,7 +52,7 @@ export function createUploadsHere(
   const { config, uploader } = opened
   const { mask } = terminal
   const caller = { ...COMMAND_LINE_USER, ...who.caller }
-  const destination = uploader.choose({ picbed, configName }, caller)
+  const destination = chooseDestination(uploader, { picbed, configName }, caller.destinations)
   const expires = typed === undefined ? undefined : readExpires(typed, '--expires')
   if (expires !== undefined) assertMayExpire(expires, destination, Date.now())
   const urls: string[] = []
@@ -80,7 +81,7 @@ export function createUploadsHere(
       for (const one of await Promise.all(results)) emit(one.url === undefined ? one : { ...one, ...pending })
     }
     try {
-      await uploader.upload({
+      const request: UploadRequest = {
         ...{ destination, inputs, caller, signal, requestId: randomUUID(), abortsSending: true },
         options: { path, expires },
         baseUrl: await findBase(config, destination),
@@ -91,7 +92,8 @@ export function createUploadsHere(
           onStored?.(results.length)
         },
         ...(who.accept && { accept: who.accept }),
-      })
+      }
+      await upload(request, uploader)
       await emitAll()
     } catch (error) {
       if (!(error instanceof FinalizationPending)) {
@@ -103,6 +105,8 @@ export function createUploadsHere(
       // Without an outcome, the history could not be saved. The same files can be uploaded again.
       for (const [index, { name }] of results.length > 0 ? [] : sent)
         emit({ index, name, error: mask(problem), code: 'database_unavailable' })
+    } finally {
+      await discard(inputs)
     }
   }
 
@@ -120,7 +124,7 @@ export function createUploadsHere(
     async find(files, signal) {
       const baseUrl = await findBase(config, destination)
       const request = { destination, caller, baseUrl, signal, requestId: randomUUID() }
-      return uploader.known({ ...request, files, options: { expires } })
+      return findKnownFiles({ ...request, files, options: { expires } }, uploader)
     },
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
@@ -130,7 +134,7 @@ export function createUploadsHere(
 /** The ID of the destination that is used when none is named. Undefined if there are several and no setting `default`. */
 export function findDefault({ uploader }: Opened): string | undefined {
   try {
-    return idOf(uploader.choose({}, COMMAND_LINE_USER))
+    return chooseDestination(uploader).id
   } catch {
     return undefined
   }
@@ -148,11 +152,11 @@ async function assertOpensElsewhere(
 ): Promise<void> {
   const isCi = (CI && CI !== 'false') || JENKINS_URL
   if (!isCi || config.settings.server.publicUrl !== undefined) return
-  const { options = {} } = config.destinations.find(one => idOf(one) === idOf(destination)) ?? {}
+  const { options = {} } = config.destinations.find(one => idOf(one) === destination.id) ?? {}
   const isServed = options['serve'] === true && options['urlPrefix'] === undefined
   if (!isServed || (await findRunning(config, placeIn(destination))) !== undefined) return
   throw new UsageError(
-    `The files would stay on this CI machine, and their links would lead nowhere: ${idOf(destination)} is a folder that no running server serves. Set --server to the URL of your upload server, or --config to a configuration with another destination.`,
+    `The files would stay on this CI machine, and their links would lead nowhere: ${destination.id} is a folder that no running server serves. Set --server to the URL of your upload server, or --config to a configuration with another destination.`,
   )
 }
 
@@ -169,7 +173,7 @@ async function toInput(
   if (kind === 'url') return { kind, origin: name, url: new URL(name) }
   if (kind === 'file')
     return { kind: 'path', origin: name, path, open, ...(fileName !== undefined && { name: fileName }) }
-  const spool = uploader.spoolFor(destination)
+  const spool = destination.spool ?? uploader.spool
   const reading = { name: fileName ?? '', spool, limit: config.settings.limits.fileSize }
   try {
     const payload = await uploader.payloads.read(bytes ? Readable.from([bytes]) : stdin, reading)

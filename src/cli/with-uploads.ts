@@ -1,6 +1,5 @@
 import type { ClientOptions } from '../client/create-client.ts'
 import type { Uploads } from '../client/uploads.ts'
-import { idOf } from '../uploader/destinations.ts'
 import type { ConfigOption } from './open.ts'
 import type { Terminal } from './terminal.ts'
 import type { Place, UploadRights } from './upload-here.ts'
@@ -39,7 +38,7 @@ export async function withDestinations<T>(
     ])
     return withUploader(options, terminal, {}, opened => {
       const standard = findDefault(opened)
-      const ids = opened.uploader.destinations.map(idOf)
+      const ids = opened.uploader.destinations.map(({ id }) => id)
       return work({
         to: place => createUploadsHere(place, opened, terminal, who),
         list: ids.map(id => ({ id, isDefault: id === standard })),

@@ -82,7 +82,7 @@ function checkDefault(
     report('default', `is required, because there are several destinations. Available: ${available}`)
   if (!isName(wanted) || (isThere(wanted, all) && !isThere(wanted, known))) return
   try {
-    chooseDestination(known, wanted)
+    chooseDestination({ destinations: known, defaultId: wanted })
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     report('default', `"${wanted}" can't be used. ${error.message}`)

@@ -60,8 +60,6 @@ export interface Access {
    * added what identifies the client. Throws `origin_forbidden`.
    */
   assertSameSite(caller: Caller, facts: RequestFacts): void
-  /** Whether the peer is the reverse proxy of `auth.reverseProxy`, whose requests are never local. */
-  isProxy(peerAddress: string | undefined): boolean
   /** Whether pages of that origin may use the loopback exemption. Never true for `null`. */
   isTrustedOrigin(origin: string): boolean
 }
@@ -77,16 +75,7 @@ export function requestFacts(
 }
 
 /** Identifies the client of a request and adds it to the request's log line. Throws as `admit` does. */
-export async function admitCaller(
-  req: Request,
-  res: Response,
-  query: URLSearchParams,
-  access: Access,
-): Promise<Caller> {
-  return admitBy(requestFacts(req, query, req.ip ?? ''), res, access)
-}
-
-async function admitBy(facts: RequestFacts, res: Response, access: Access): Promise<Caller> {
+export async function admitCaller(facts: RequestFacts, res: Response, access: Access): Promise<Caller> {
   const caller = await access.admit(facts)
   addToLog(res, {
     caller: caller.name,
@@ -104,7 +93,7 @@ export async function admitSameSite(
   access: Access,
 ): Promise<Caller> {
   const facts = requestFacts(req, query, req.ip ?? '')
-  const caller = await admitBy(facts, res, access)
+  const caller = await admitCaller(facts, res, access)
   access.assertSameSite(caller, facts)
   return caller
 }
@@ -208,7 +197,6 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   return {
     admit,
     assertSameSite,
-    isProxy: peerAddress => proxyUsers?.isProxy(peerAddress) ?? false,
     isTrustedOrigin: origin => isTrustedOrigin(origin, settings.allowedOrigins),
   }
 }

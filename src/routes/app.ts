@@ -2,11 +2,10 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express'
 import { UploadError } from '../errors.ts'
-import { isLoopbackAddress } from '../ip-ranges.ts'
 import type { Logger } from '../log.ts'
 import type { Mask } from '../mask.ts'
 import { PACKAGE_FOLDER } from '../package.ts'
-import type { Uploader } from '../uploader/index.ts'
+import type { Uploader } from '../uploader/app.ts'
 import { type AccessSettings, createAccess } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { createCors } from './cors.ts'
@@ -18,7 +17,6 @@ import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
 import { createKnownRoute } from './known.ts'
 import { createLinksRoute } from './links.ts'
-import { findForwardingHeader } from './loopback.ts'
 import type { Metrics } from './metrics.ts'
 import { createMetricsRoute } from './metrics-route.ts'
 import { wantsOk } from './options.ts'
@@ -53,8 +51,6 @@ export interface AppDeps {
   /** Whether the graceful shutdown has lasted so long that new requests are rejected. */
   isRefusing(): boolean
   readonly limiters: Limiters
-  /** Called for a request from a reverse proxy on this machine, which may let remote clients pass as local ones. */
-  noteProxy(): void
   /** Keeps the destinations open until the promise settles. */
   track<T>(work: Promise<T>): Promise<T>
 }
@@ -93,14 +89,8 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     requireHost(req)
     if (deps.isRefusing()) throw shuttingDown()
   }
-  const { loopbackExempt } = settings.access
-  const lookForProxy = ({ socket, headers }: IncomingMessage) => {
-    if (!loopbackExempt || !isLoopbackAddress(socket.remoteAddress) || access.isProxy(socket.remoteAddress))
-      return
-    if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
-  }
   const baseOf = (req: Request) => baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-  const answerUpload = createUploadRoute(uploader, access, settings, mask)
+  const answerUpload = createUploadRoute(uploader, access, settings, mask, metrics)
   const upload: RequestHandler = (req, res) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
     res.locals.isUpload = true
@@ -164,7 +154,6 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     answer(req, res) {
       normaliseTarget(req)
       logRequest(req, res)
-      lookForProxy(req)
       metrics?.count(req, res)
       if (!allowOrigins(req, res)) app(req, res)
     },

@@ -17,8 +17,8 @@ export interface BodyOptions {
     /** Idle timeout of the body. Milliseconds. */
     readonly bodyIdleMs: number
   }
-  /** Called with the name of each file of a form when it begins to arrive. */
-  onFile(name: string): void
+  /** Gets the name of each file of a form when it begins to arrive. */
+  readonly underWay: string[]
 }
 
 /** Contents of a body. */

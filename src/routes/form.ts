@@ -35,7 +35,7 @@ export async function readForm(
   req: Request,
   res: Response,
   boundary: string,
-  { payloads, spool, limits, onFile }: BodyOptions,
+  { payloads, spool, limits, underWay }: BodyOptions,
 ): Promise<Received> {
   const { files: most, fileSize: limit } = limits
   const mender = new PartMender(boundary, {
@@ -52,7 +52,7 @@ export async function readForm(
     if (!header) throw new Error('multer found a file that PartMender did not find')
     const { fileName: name, mayBeEmptyInput } = header
     if (!mayBeEmptyInput && ++files > most) throw tooMany(most)
-    onFile(name)
+    underWay.push(name)
     const payload = await payloads.readPart(stream, { name, spool, limit })
     // The empty file field of a browser.
     if (mayBeEmptyInput && 'size' in payload && payload.size === 0) return undefined

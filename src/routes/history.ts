@@ -3,8 +3,8 @@ import { UploadError } from '../errors.ts'
 import { baseName } from '../payload/file-name.ts'
 import type { HistoryEntry } from '../store/contract.ts'
 import { findFiles } from '../store/history.ts'
+import type { Uploader } from '../uploader/app.ts'
 import { idOf } from '../uploader/destinations.ts'
-import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
 import { withLinks } from '../uploader/links.ts'
 import { type Access, admitSameSite } from './access.ts'
@@ -26,7 +26,7 @@ export function isKnown({ admittedBy }: Caller): boolean {
 
 /** GET /history: recent uploads of this client only, newest first. */
 export function createHistoryRoute(
-  uploader: Pick<Uploader, 'destinations' | 'database' | 'quotaWindows'>,
+  uploader: Pick<Uploader, 'destinations' | 'database'>,
   access: Access,
   isOn: boolean,
   baseOf: (req: Request) => string,

@@ -3,10 +3,10 @@ import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { isObject, membersOf } from '../members.ts'
 import { baseName, REVIEW_SUFFIX } from '../payload/file-name.ts'
-import { idOf } from '../uploader/destinations.ts'
-import { FinalizationPending } from '../uploader/finalization-pending.ts'
-import type { Uploader } from '../uploader/index.ts'
-import type { AskedFile } from '../uploader/known.ts'
+import type { Uploader } from '../uploader/app.ts'
+import { chooseDestination } from '../uploader/destinations.ts'
+import { FinalizationPending } from '../uploader/finalize.ts'
+import { type AskedFile, findKnownFiles } from '../uploader/known.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { assertSmall } from './list.ts'
 import { checkOptions, readOptions } from './options.ts'
@@ -34,24 +34,22 @@ export function createKnownRoute(
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
     const options = readOptions(query)
-    const destination = uploader.choose(options, caller)
-    addToLog(res, { destination: idOf(destination) })
+    const destination = chooseDestination(uploader, options, caller.destinations)
+    addToLog(res, { destination: destination.id })
     checkOptions(options, destination)
     const { payloads } = uploader
     const { bodyIdleMs } = settings.limits
     const body = await readJson(
       req,
       res,
-      { payloads, spool: uploader.spoolFor(destination), bodyIdleMs },
+      { payloads, spool: destination.spool ?? uploader.spool, bodyIdleMs },
       MOST_BYTES,
       bytes => assertSmall(bytes, VALUES * MOST_FILES, tooMany),
     )
     const files = readFiles(body)
     try {
-      const links = await uploader.known({
-        ...{ destination, files, options, caller, requestId: req.id },
-        ...{ baseUrl: baseOf(req), signal: abortWhenGone(res) },
-      })
+      const request = { destination, files, options, caller, requestId: req.id, baseUrl: baseOf(req) }
+      const links = await findKnownFiles({ ...request, signal: abortWhenGone(res, []) }, uploader)
       await announceQuotas(res, caller, uploader)
       addToLog(res, { inputs: files.length, known: links.filter(Boolean).length })
       res.json({ success: true, files: links.map(url => (url === undefined ? { send: true } : { url })) })

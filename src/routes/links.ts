@@ -4,9 +4,9 @@ import { createCanceller } from '../flow/cancellation.ts'
 import type { Database } from '../store/database.ts'
 import { findFiles } from '../store/history.ts'
 import { objectName } from '../store/objects.ts'
+import type { Uploader } from '../uploader/app.ts'
 import { type Destination, idOf, isCovered } from '../uploader/destinations.ts'
-import type { Uploader } from '../uploader/index.ts'
-import { type Access, admitCaller } from './access.ts'
+import { type Access, admitCaller, requestFacts } from './access.ts'
 import { parametersOf } from './target.ts'
 
 /** Maximum validity of a presigned URL, seconds. */
@@ -28,7 +28,8 @@ export function createLinksRoute(
     const { type, name, key: segments } = req.params
     const destination = all.find(one => one.type === type && one.name === name && one.redirects)
     if (destination?.redirects !== 'anyone' && asksCallers) {
-      const { destinations } = await admitCaller(req, res, parametersOf(req.url), access)
+      const facts = requestFacts(req, parametersOf(req.url), req.ip ?? '')
+      const { destinations } = await admitCaller(facts, res, access)
       if (!isCovered({ type, name }, destinations))
         throw new UploadError('destination_forbidden', `This key may not use ${idOf({ type, name })}.`)
     }

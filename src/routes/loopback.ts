@@ -11,6 +11,8 @@ export interface LoopbackRules {
   readonly allowedHosts: readonly string[]
   /** Headers that reverse proxies of `auth.reverseProxy` and `auth.tokens` add, in lower case. */
   readonly proxyHeaders?: readonly string[] | undefined
+  /** Called for a request from a reverse proxy on this machine, which may let remote clients pass as local ones. */
+  noteProxy?(): void
 }
 
 // Node silently drops headers after the first 1000, and a header of a reverse proxy might be among them.
@@ -44,8 +46,10 @@ export function findExemptionDenial(
   if (!rules.loopbackExempt) return '"auth.loopbackExempt" is false'
   if (headerCount > MAX_HEADERS) return `it has more than ${MAX_HEADERS} headers`
   const forwarding = findForwardingHeader(headers, rules.proxyHeaders)
-  if (forwarding !== undefined)
+  if (forwarding !== undefined) {
+    rules.noteProxy?.()
     return `it has the header "${forwarding.slice(0, 40)}", which reverse proxies add`
+  }
   return findHostDenial(headers.host, rules) ?? findOriginDenial(headers, rules)
 }
 
@@ -66,10 +70,7 @@ export function isListedOrigin(spelled: string, allowedOrigins: readonly string[
 }
 
 /** The name of a header that only proxies add, if the request has one. */
-export function findForwardingHeader(
-  headers: IncomingHttpHeaders,
-  own: readonly string[] = [],
-): string | undefined {
+function findForwardingHeader(headers: IncomingHttpHeaders, own: readonly string[] = []): string | undefined {
   return Object.keys(headers).find(
     name => FORWARDING.test(name) || (own.length > 0 && own.includes(name.replaceAll('_', '-'))),
   )

@@ -3,11 +3,12 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { type ErrorCode, UploadError } from '../errors.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { readVersion } from '../package.ts'
-import { idOf } from '../uploader/destinations.ts'
-import { FinalizationPending } from '../uploader/finalization-pending.ts'
-import type { Uploader } from '../uploader/index.ts'
+import type { Uploader } from '../uploader/app.ts'
+import { FinalizationPending } from '../uploader/finalize.ts'
 import type { Caller, Outcome } from '../uploader/input.ts'
+import type { UploadRequest } from '../uploader/request.ts'
 import type { SweepListener } from '../uploader/sweep.ts'
+import type { Uploaded } from '../uploader/upload.ts'
 
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -16,8 +17,12 @@ const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300
 export interface Metrics {
   /** Counts what the sweeper does. */
   readonly sweeping: SweepListener
-  /** The same uploader; what it does is counted. */
-  measure(uploader: Uploader): Uploader
+  /** From now on, the load of this uploader is read, and its destinations are counted from zero. */
+  watch(uploader: Uploader): void
+  /** Does an upload, and counts its outcomes. */
+  measure(request: UploadRequest, upload: (request: UploadRequest) => Promise<Uploaded>): Promise<Uploaded>
+  /** Counts a request that was refused before its body was read, if that is because of a quota. */
+  countQuota(error: unknown, rules: Caller['quotas']): void
   /** Notes that a configuration was read. @param isInUse false when it was refused, and the one before stays */
   reloaded(isInUse: boolean): void
   /** Counts a response. */
@@ -66,45 +71,34 @@ export function createMetrics(): Metrics {
       failed: destination => figures.removalFailures.inc({ destination }),
       due: count => figures.due.set(count),
     },
-    measure(uploader) {
+    watch(uploader) {
       slots = uploader.slots
       database = uploader.database
       // Rates can be told from the first upload on when there is something before it.
       const { files, bytes, pending } = figures
-      for (const destination of uploader.destinations.map(idOf)) {
+      for (const { id: destination } of uploader.destinations) {
         for (const counter of [files, bytes, pending]) counter.inc({ destination }, 0)
       }
-      return {
-        ...uploader,
-        async assertRoom(rules) {
-          await uploader.assertRoom(rules).catch((error: unknown) => {
-            countQuota(error, rules)
-            throw error
-          })
-        },
-        async upload(request) {
-          const destination = idOf(request.destination)
-          const stop = figures.durations.startTimer({ destination })
-          let done = 0
-          try {
-            return await uploader.upload({
-              ...request,
-              onOutcome(outcome) {
-                done++
-                countFile(outcome, destination, request.caller)
-                request.onOutcome?.(outcome)
-              },
-            })
-          } catch (error) {
-            if (error instanceof FinalizationPending) figures.pending.inc({ destination })
-            else figures.failures.inc({ destination, code: codeOf(error) }, request.inputs.length - done)
-            throw error
-          } finally {
-            stop()
-          }
-        },
+    },
+    async measure(request, upload) {
+      const destination = request.destination.id
+      const stop = figures.durations.startTimer({ destination })
+      let done = 0
+      const onOutcome = (outcome: Outcome) => {
+        done++
+        countFile(outcome, destination, request.caller)
+      }
+      try {
+        return await upload({ ...request, onOutcome })
+      } catch (error) {
+        if (error instanceof FinalizationPending) figures.pending.inc({ destination })
+        else figures.failures.inc({ destination, code: codeOf(error) }, request.inputs.length - done)
+        throw error
+      } finally {
+        stop()
       }
     },
+    countQuota,
     reloaded(isInUse) {
       figures.reloadWorked.set(isInUse ? 1 : 0)
       if (isInUse) figures.reloadedAt.setToCurrentTime()

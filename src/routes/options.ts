@@ -4,8 +4,7 @@ import { readFolder } from '../payload/folder.ts'
 import { FORMATS, type Format } from '../pictures/options.ts'
 import { assertRequestable } from '../pictures/requested-options.ts'
 import { assertTakesPath, type Destination, readChoice } from '../uploader/destinations.ts'
-import { readExpires } from '../uploader/expires.ts'
-import { assertMayExpire } from '../uploader/expiry.ts'
+import { assertMayExpire, readExpires } from '../uploader/expiry.ts'
 
 import { REPLIES } from './reply-format.ts'
 

@@ -1,6 +1,7 @@
 import type { Response } from 'express'
 import type { QuotaWindow } from '../store/contract.ts'
-import type { Uploader } from '../uploader/index.ts'
+import { readWindows } from '../store/quotas.ts'
+import type { Uploader } from '../uploader/app.ts'
 import type { Caller } from '../uploader/input.ts'
 
 /**
@@ -10,10 +11,10 @@ import type { Caller } from '../uploader/input.ts'
 export async function announceQuotas(
   res: Response,
   { quotas }: Caller,
-  uploader: Pick<Uploader, 'quotaWindows'>,
+  { database }: Pick<Uploader, 'database'>,
 ): Promise<void> {
   if (!quotas || res.headersSent) return
-  const windows = await uploader.quotaWindows(quotas).catch(() => undefined) // the upload then reports the database
+  const windows = await database.read(db => readWindows(db, quotas)).catch(() => undefined) // the upload then reports the database
   if (!windows) return
   res.setHeader(
     'RateLimit-Policy',

@@ -2,8 +2,8 @@ import type { RequestHandler } from 'express'
 import { messageOf, UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { within } from '../flow/time-limit.ts'
-import { idOf } from '../uploader/destinations.ts'
-import type { Uploader } from '../uploader/index.ts'
+import type { Uploader } from '../uploader/app.ts'
+import { type Choices, chooseDestination, type Destination } from '../uploader/destinations.ts'
 
 /** How long the result of a check is reused, so that requests can't load the database. */
 const REUSED_MS = 1000
@@ -18,7 +18,7 @@ const CHECK_MS = 3000
  * @param isStopping whether the graceful shutdown has begun
  */
 export function createReadyRoute(
-  { owner, choose }: Pick<Uploader, 'owner' | 'choose'>,
+  uploader: Pick<Uploader, 'owner' | keyof Choices<Destination>>,
   isStopping: () => boolean,
 ): RequestHandler {
   let last: Promise<UploadError | undefined> | undefined
@@ -27,7 +27,7 @@ export function createReadyRoute(
 
   async function check(): Promise<UploadError | undefined> {
     const [database, folder] = await Promise.all([
-      problemOf(owner.beat(), 'database of the server'),
+      problemOf(uploader.owner.beat(), 'database of the server'),
       problemOf(checkFolder(), 'folder of the default destination'),
     ])
     return database ?? folder
@@ -35,11 +35,10 @@ export function createReadyRoute(
 
   /** Of a hanging file system, it waits for the check that runs already: each further one would take a thread. */
   async function checkFolder(): Promise<void> {
-    const destination = choose({})
-    const { target, fallback } = destination
-    if (target.spool === undefined || fallback !== undefined) return
+    const { id, target, spool } = chooseDestination(uploader)
+    if (spool === undefined) return
     const fail = (cause: unknown) => {
-      const message = `Could not store files at ${idOf(destination)}: ${messageOf(cause)}`
+      const message = `Could not store files at ${id}: ${messageOf(cause)}`
       throw new UploadError('destination_failed', message, { cause })
     }
     folderCheck ??= target

@@ -3,15 +3,17 @@ import type { LoggedFile } from '../log-lines.ts'
 import type { Mask } from '../mask.ts'
 import { findImageFault } from '../payload/extensions.ts'
 import type { Copy, StoredFile, Upload } from '../store/contract.ts'
-import { splitId } from '../uploader/destinations.ts'
-import type { FinalizationPending } from '../uploader/finalization-pending.ts'
+import type { FinalizationPending } from '../uploader/finalize.ts'
 import { keptOrigin, type Outcome } from '../uploader/input.ts'
-import type { Pending, Uploaded, UploadFailure } from './contract.ts'
+import type { UploadRequest } from '../uploader/request.ts'
+import type { Uploaded } from '../uploader/upload.ts'
+import type { Pending, Uploaded as UploadedBody, UploadFailure } from './contract.ts'
 import { publicMessage, withoutAddresses } from './error-handler.ts'
 import { sendBody } from './reply-format.ts'
 import { addToLog } from './request-log.ts'
 import { statusOf } from './status.ts'
 
+type Stored = Extract<Outcome, { ok: true }>
 type Failed = Extract<Outcome, { ok: false }>
 
 /** A response to POST /upload before it is sent. */
@@ -32,21 +34,22 @@ export interface UploadReply {
 const FINALIZATION_STATUS = 424
 
 /**
- * The response for the outcomes of an upload. `success` is true only if every input was stored.
- *
- * @param destination `provider/configName`
+ * The response for the outcomes of an upload, which are added to the log line of its request. `success` is true only if every
+ * input was stored.
  */
 export function replyForOutcomes(
-  outcomes: readonly Outcome[],
-  destination: string,
-  requestId: string,
+  { outcomes, isRepeated }: Uploaded,
+  { destination: { id }, requestId }: UploadRequest,
+  res: Response,
   mask: Mask,
 ): UploadReply {
   const stored = outcomes.filter(outcome => outcome.ok)
-  const failed = outcomes.filter(outcome => !outcome.ok)
+  const failed = stored.length < outcomes.length ? outcomes.filter(outcome => !outcome.ok) : []
+  if (isRepeated) addToLog(res, { repeated: true })
+  else logOutcomes(res, stored, failed, mask)
   return failed.length === 0
-    ? replyForFiles({ files: stored, destination })
-    : replyForFailures(stored, failed, destination, requestId, mask)
+    ? replyForFiles({ files: stored, destination: id })
+    : replyForFailures(stored, failed, id, requestId, mask)
 }
 
 function replyForFailures(
@@ -83,7 +86,7 @@ export function replyForFiles({ files, destination }: Pick<Upload, 'files' | 'de
   const items = files.map(file => toItem(file, destination))
   return {
     status: 200,
-    body: { success: true, result: files.map(file => file.url), items } satisfies Uploaded,
+    body: { success: true, result: files.map(file => file.url), items } satisfies UploadedBody,
   }
 }
 
@@ -105,22 +108,26 @@ export function send(res: Response, { status, body, retryAfterS }: UploadReply):
 }
 
 /** Adds the outcomes of an upload to the request's log line. */
-export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: Mask): void {
-  const stored = outcomes.filter(outcome => outcome.ok)
-  const failed = outcomes.filter(outcome => !outcome.ok)
-  addToLog(res, {
-    stored: stored.length,
-    bytes: stored.reduce((sum, outcome) => sum + outcome.size, 0),
-    keys: stored.map(outcome => outcome.key),
-    files: outcomes.map(outcome => toLogged(outcome, mask)),
-    ...(failed[0] && {
-      code: failed[0].error.code,
-      failed: failed.map(outcome => keptOrigin(outcome.origin)),
-      errors: failed.map(outcome => publicMessage(outcome.error, mask)),
-    }),
-  })
-  const cause = failed.find(outcome => outcome.error.cause !== undefined) ?? failed[0]
-  if (cause) res.err = cause.error
+function logOutcomes(res: Response, stored: readonly Stored[], failed: readonly Failed[], mask: Mask): void {
+  const files: LoggedFile[] = []
+  const keys: string[] = []
+  let bytes = 0
+  for (const { index, origin, size, url, key } of stored) {
+    files[index] = { name: keptOrigin(origin), size, url }
+    keys.push(key)
+    bytes += size
+  }
+  const errors: string[] = []
+  for (const { index, origin, error } of failed) {
+    const message = publicMessage(error, mask)
+    files[index] = { name: keptOrigin(origin), error: message }
+    errors.push(message)
+  }
+  addToLog(res, { stored: stored.length, bytes, keys, files })
+  const [first] = failed
+  if (!first) return
+  addToLog(res, { code: first.error.code, failed: failed.map(({ origin }) => keptOrigin(origin)), errors })
+  res.err = (failed.find(({ error }) => error.cause !== undefined) ?? first).error
 }
 
 /** Names the files of an upload that was aborted in the request's log line. */
@@ -129,17 +136,11 @@ export function logFailed(res: Response, origins: readonly string[], reason: Err
   addToLog(res, { failed: names, files: names.map((name): LoggedFile => ({ name, error: reason.message })) })
 }
 
-function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
-  const name = keptOrigin(outcome.origin)
-  if (!outcome.ok) return { name, error: publicMessage(outcome.error, mask) }
-  return { name, size: outcome.size, url: outcome.url }
-}
-
 /** @param asked the requested destination, `provider/configName`; the file may be at its fallback */
 function toItem(file: StoredFile, asked: string) {
   const { index, origin, url, key, size, contentType, sha256, expiresAt, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
-  const provider = splitId(destination).type
+  const [provider = ''] = destination.split('/')
   return {
     index,
     origin,

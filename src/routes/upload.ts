@@ -2,20 +2,23 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import type { Mask } from '../mask.ts'
-import { idOf } from '../uploader/destinations.ts'
-import { FinalizationPending } from '../uploader/finalization-pending.ts'
-import { fingerprintOf } from '../uploader/fingerprint.ts'
-import type { Uploader, UploadRequest } from '../uploader/index.ts'
+import type { Uploader } from '../uploader/app.ts'
+import { chooseDestination } from '../uploader/destinations.ts'
+import { FinalizationPending } from '../uploader/finalize.ts'
 import type { Caller } from '../uploader/input.ts'
+import { assertRoom } from '../uploader/quota.ts'
+import { discard, fingerprintOf, type UploadRequest } from '../uploader/request.ts'
+import { isReadable } from '../uploader/sources/index.ts'
+import { upload } from '../uploader/upload.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import type { Received } from './body.ts'
+import type { Metrics } from './metrics.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
 import { headerName, receive } from './receive.ts'
 import {
   logFailed,
-  logOutcomes,
   replyForFiles,
   replyForOutcomes,
   replyForPending,
@@ -43,97 +46,90 @@ export function createUploadRoute(
   access: Access,
   settings: UploadRouteSettings,
   mask: Mask,
+  metrics: Metrics | undefined,
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
+  const { database, payloads, slots } = uploader
+  const start = (request: UploadRequest) => upload(request, uploader)
+
+  async function answer(request: UploadRequest, res: Response): Promise<UploadReply> {
+    try {
+      const uploaded = await (metrics ? metrics.measure(request, start) : start(request))
+      return replyForOutcomes(uploaded, request, res, mask)
+    } catch (error) {
+      if (!(error instanceof FinalizationPending)) throw error
+      addToLog(res, { finalizationId: error.finalizationId, problem: error.message })
+      return replyForPending(error, mask)
+    }
+  }
+
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
+    const { quotas } = caller
     await announceQuotas(res, caller, uploader)
     const asked = readOptions(query)
+    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     if (asked.finalizationId) {
-      const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-      send(res, await finish(uploader, asked.finalizationId, base, abortWhenGone(res), mask))
+      send(res, await finish(uploader, asked.finalizationId, baseUrl, abortWhenGone(res, []), mask))
       return
     }
-    const destination = uploader.choose(asked, caller)
-    addToLog(res, { destination: idOf(destination) })
-    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+    const destination = chooseDestination(uploader, asked, caller.destinations)
+    addToLog(res, { destination: destination.id })
     checkOptions(asked, destination)
     const header = req.get('idempotency-key')
     const key = header === undefined ? undefined : readIdempotencyKey(header)
     // A repeated request gets its response, whatever is left.
-    if (key === undefined && caller.quotas) await uploader.assertRoom(caller.quotas)
-    uploader.slots.of(idOf(destination)).assertRoom()
+    if (key === undefined && quotas)
+      await assertRoom(database, quotas).catch(error => {
+        metrics?.countQuota(error, quotas)
+        throw error
+      })
+    slots.of(destination.id).assertRoom()
 
     /** Files that fail if the client disconnects. */
-    let underWay: string[] = []
-    const signal = abortWhenGone(res, () => underWay)
+    const underWay: string[] = []
+    const signal = abortWhenGone(res, underWay)
     let body: Received = { inputs: [] }
     try {
+      const fileSize = Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity)
       body = await receive(req, res, {
+        ...{ payloads, spool: destination.spool ?? uploader.spool, underWay },
         name: asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name')),
-        payloads: uploader.payloads,
-        spool: uploader.spoolFor(destination),
-        limits: {
-          ...settings.limits,
-          fileSize: Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity),
-        },
-        onFile: name => underWay.push(name),
-        isReadable: path => uploader.isReadable(path, caller),
+        limits: { ...settings.limits, fileSize },
+        isReadable: path => isReadable(path, caller, uploader.sources),
       })
       const { inputs, fields = [] } = body
       const options = withFields(asked, fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
       // Files whose bytes are not known can't be compared with those of another request.
-      const fingerprint = key && fingerprintOf(idOf(destination), fingerprintedOptions(options), inputs)
-      underWay = fingerprint ? [] : inputs.map(({ origin }) => origin)
+      const fingerprint = key && fingerprintOf(destination.id, fingerprintedOptions(options), inputs)
+      underWay.length = 0
+      if (!fingerprint) for (const { origin } of inputs) underWay.push(origin)
       const request: UploadRequest = {
-        destination,
-        inputs,
-        options,
-        caller,
-        requestId: req.id,
-        baseUrl,
+        ...{ destination, inputs, options, caller, requestId: req.id, baseUrl },
         // The client will repeat a request with a key to get its response, so the upload continues without it.
         signal: fingerprint ? createCanceller().signal : signal,
         ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
-      const answer = await upload(uploader, request, res, mask)
+      const reply = await answer(request, res)
       await announceQuotas(res, caller, uploader)
-      send(res, answer)
+      send(res, reply)
     } finally {
       body.release?.()
-      await uploader.discard(body.inputs)
+      await discard(body.inputs)
     }
-  }
-}
-
-async function upload(
-  uploader: Uploader,
-  request: UploadRequest,
-  res: Response,
-  mask: Mask,
-): Promise<UploadReply> {
-  try {
-    const { outcomes, isRepeated } = await uploader.upload(request)
-    if (isRepeated) addToLog(res, { repeated: true })
-    else logOutcomes(res, outcomes, mask)
-    return replyForOutcomes(outcomes, idOf(request.destination), request.requestId, mask)
-  } catch (error) {
-    if (!(error instanceof FinalizationPending)) throw error
-    addToLog(res, { finalizationId: error.finalizationId, problem: error.message })
-    return replyForPending(error, mask)
   }
 }
 
 /** Completes an upload whose post-upload steps failed. Does not upload the files again. */
 async function finish(
-  uploader: Uploader,
+  { finalizer }: Uploader,
   id: string,
   baseUrl: string,
   signal: AbortSignal,
   mask: Mask,
 ): Promise<UploadReply> {
   try {
-    const ended = await uploader.finalize(id, baseUrl, signal)
+    const ended = await finalizer.retry(id, baseUrl, signal)
     if (ended) return replyForFiles(ended)
   } catch (error) {
     if (error instanceof FinalizationPending) return replyForPending(error, mask)
@@ -161,14 +157,13 @@ function readIdempotencyKey(header: string): string {
  *
  * @param underWay files that fail then, and are named in the log line
  */
-export function abortWhenGone(res: Response, underWay: () => readonly string[] = () => []): AbortSignal {
+export function abortWhenGone(res: Response, underWay: readonly string[]): AbortSignal {
   const gone = createCanceller()
   const onDisconnect = () => {
     if (res.writableFinished) return
     const reason =
       res.err ?? new UploadError('invalid_request', 'The client disconnected before the upload was complete.')
-    const names = underWay()
-    if (names.length > 0) logFailed(res, names, reason)
+    if (underWay.length > 0) logFailed(res, underWay, reason)
     gone.abort(reason)
   }
   if (res.closed) onDisconnect()

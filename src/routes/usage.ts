@@ -10,9 +10,9 @@ import { isLocalUrl } from '../page/editors.ts'
 import type { Me, SignIn, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
 import { readDuration, showDuration } from '../times.ts'
-import { type Destination, isCovered } from '../uploader/destinations.ts'
-import type { ExpiryRule } from '../uploader/expires.ts'
-import type { Uploader } from '../uploader/index.ts'
+import type { Uploader } from '../uploader/app.ts'
+import { chooseDestination, type Destination, isCovered } from '../uploader/destinations.ts'
+import type { ExpiryRule } from '../uploader/expiry.ts'
 import type { Caller } from '../uploader/input.ts'
 import { type Access, type AccessSettings, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
@@ -205,7 +205,7 @@ function listTimes(rule: ExpiryRule | undefined): readonly string[] {
 
 function findDefault(uploader: Uploader, caller: Caller): Destination | undefined {
   try {
-    return uploader.choose({}, caller)
+    return chooseDestination(uploader, {}, caller.destinations)
   } catch {
     return undefined
   }

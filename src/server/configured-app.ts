@@ -11,6 +11,7 @@ import { loadPg } from '../store/postgres.ts'
 import { createBackground } from '../uploader/app.ts'
 import type { Destination } from '../uploader/destinations.ts'
 import type { Housekeeping } from '../uploader/housekeeping.ts'
+import { closeTargets } from '../uploader/open.ts'
 import { createSweeper } from '../uploader/sweep.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 import { openTokens } from './open-tokens.ts'
@@ -67,7 +68,7 @@ export async function openConfiguredApp(
   try {
     return await createConfiguredApp(config, deps, destinations)
   } catch (error) {
-    await Promise.allSettled(destinations.map(({ target }) => target.close?.()))
+    await closeTargets(destinations.map(({ target }) => target))
     throw error
   }
 }
@@ -86,6 +87,7 @@ async function createConfiguredApp(
     const base = settings.server.publicUrl ?? listenUrl()
     return base.endsWith('/') ? base : `${base}/`
   })
+  metrics?.watch(uploader)
   const requests = createBackground()
   const sweeper = createSweeper({
     ...runtime,
@@ -99,7 +101,7 @@ async function createConfiguredApp(
   })
   const app = createApp(
     {
-      uploader: metrics?.measure(uploader) ?? uploader,
+      uploader,
       logger,
       mask,
       metrics,
@@ -107,19 +109,18 @@ async function createConfiguredApp(
       isRefusing,
       track: requests.run,
       limiters: deps.limiters,
-      noteProxy,
     },
     {
       ...settings.server,
       ...settings,
       limits: { ...settings.limits, bodyIdleMs: settings.limits.bodyIdle },
       alwaysOk: settings.compat.alwaysOk,
-      access: { ...accessSettings(settings), tokens },
+      access: { ...accessSettings(settings), tokens, noteProxy },
       isOnSocket: isSocketPath(settings.server.host),
       listenUrl,
     },
   )
-  const close = once(() => uploader.close())
+  const close = once(() => closeTargets(destinations.map(({ target }) => target)))
   return {
     config,
     places: uploader.destinations.map(placeIn),

@@ -15,12 +15,12 @@ import type { Database, DatabaseUse } from '../store/database.ts'
 import { createOwner } from '../store/owners.ts'
 import { openPostgres } from '../store/postgres.ts'
 import { openSqlite } from '../store/sqlite.ts'
-import { createBackground, type Runtime } from '../uploader/app.ts'
-import { type Destination, idOf } from '../uploader/destinations.ts'
+import { createBackground, type Runtime, type Uploader } from '../uploader/app.ts'
+import type { Destination } from '../uploader/destinations.ts'
 import { createFinalizer } from '../uploader/finalize.ts'
 import type { Hook } from '../uploader/hooks.ts'
-import { createUploader, type Uploader } from '../uploader/index.ts'
 import { withLinks } from '../uploader/links.ts'
+import { closeTargets } from '../uploader/open.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 
 export interface ServerDeps {
@@ -44,6 +44,9 @@ export interface OpenRuntime extends Runtime {
   close(graceMs?: number): Promise<void>
 }
 
+/** An uploader that can be closed. */
+export type OpenUploader = Uploader & Pick<OpenRuntime, 'close'>
+
 /** Time to save the state of interrupted work at shutdown. */
 const LAST_WRITES_MS = 2000
 
@@ -55,17 +58,17 @@ export async function openUploader(
     /** Base of links to this server, for files of a destination. */
     baseOf(destination: Destination): Promise<string>
   },
-): Promise<Uploader> {
+): Promise<OpenUploader> {
   const destinations = await openConfiguredDestinations(config, deps)
   const runtime = createRuntime(config, deps)
   const bases = new Map<string, string>()
-  for (const one of destinations) bases.set(idOf(one), await deps.baseOf(one))
+  for (const one of destinations) bases.set(one.id, await deps.baseOf(one))
   const uploader = makeUploader(config, deps, destinations, runtime, id => bases.get(id) ?? '')
   return {
     ...uploader,
     async close(graceMs) {
       await runtime.close(graceMs)
-      await uploader.close()
+      await closeTargets(destinations.map(({ target }) => target))
     },
   }
 }
@@ -124,10 +127,9 @@ export function makeUploader(
   })
   runtime.finalizer.adopt(hooks, toLinks)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
-  return createUploader({
+  return {
     ...runtime,
     hooks,
-    withLinks: toLinks,
     destinations,
     defaultId: settings.default,
     leftOut: config.leftOut,
@@ -142,7 +144,7 @@ export function makeUploader(
       env: deps.env,
     },
     limits: { timeoutMs: settings.limits.destinationTimeout, retries: settings.limits.retries },
-  })
+  }
 }
 
 /** The hooks of a configuration. */

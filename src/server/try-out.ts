@@ -4,8 +4,8 @@ import type { LoadedConfig } from '../config/load.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { HttpClient, HttpReply } from '../http/client.ts'
 import { createConnections } from '../http/connections.ts'
+import type { Uploader } from '../uploader/app.ts'
 import { type Destination, type DestinationSpec, idOf } from '../uploader/destinations.ts'
-import type { Uploader } from '../uploader/index.ts'
 import { sendObject, toObject } from '../uploader/send.ts'
 import { findBase } from './running-server.ts'
 
@@ -42,11 +42,11 @@ export async function tryOut(
   config: LoadedConfig,
 ): Promise<string> {
   const { target } = destination
-  const spec = config.destinations.find(one => idOf(one) === idOf(destination))
+  const spec = config.destinations.find(one => idOf(one) === destination.id)
   const hint = hintFor(destination, spec)
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   await target.check?.(signal)
-  const spool = uploader.spoolFor(destination)
+  const spool = destination.spool ?? uploader.spool
   const name = `upload-server-check-${randomUUID()}.png`
   const payload = await uploader.payloads.read(Readable.from([PROBE]), { name, spool, limit: PROBE.length })
   const key = await destination.keyTemplate(payload, new Date())

@@ -49,8 +49,6 @@ export interface Copy {
   readonly key?: string
   readonly url?: string
   readonly location?: string
-  /** As in `FileEntry`. */
-  readonly expiresAt?: number
   readonly error?: string
 }
 

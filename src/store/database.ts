@@ -28,7 +28,11 @@ export interface Engine {
   explain(error: unknown): Error | 'again'
 }
 
-export interface Connection extends Pick<Database, 'read' | 'tx' | 'close'> {}
+export interface Connection {
+  /** @param isTransaction whether the statements of the work take effect together, or only read */
+  run<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T>
+  close(): Promise<void>
+}
 
 const PAUSE_MS = 15
 /** Default of the time to wait for a database that another program has locked. */
@@ -45,19 +49,18 @@ export function createDatabase(engine: Engine, patienceMs = PATIENCE_MS): Databa
   let isClosed = false
   let problem: UploadError | undefined
 
-  async function open(): Promise<Connection> {
-    if (isClosed) throw closed()
-    opening ??= engine.connect().catch(error => {
-      opening = undefined
-      throw error
-    })
-    return opening
-  }
-
-  async function persist<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async function run<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
     for (const start = performance.now(); ; await sleep(PAUSE_MS)) {
       try {
-        return await work(await open())
+        if (isClosed) throw closed()
+        opening ??= engine.connect().catch(error => {
+          opening = undefined
+          throw error
+        })
+        const connection = await opening
+        const result = await connection.run(work, isTransaction)
+        if (isTransaction) problem = undefined
+        return result
       } catch (error) {
         const explained = engine.explain(error)
         if (explained instanceof UploadError && FAULTS.includes(explained.code)) problem = explained
@@ -68,12 +71,8 @@ export function createDatabase(engine: Engine, patienceMs = PATIENCE_MS): Databa
   }
 
   return {
-    read: work => persist(connection => connection.read(work)),
-    async tx(work) {
-      const result = await persist(connection => connection.tx(work))
-      problem = undefined
-      return result
-    },
+    read: work => run(work, false),
+    tx: work => run(work, true),
     problem: () => problem,
     async close() {
       isClosed = true

@@ -32,46 +32,37 @@ export async function heldAmong(db: Db, state: 'storing' | 'removing'): Promise<
 
 /** An object that an upload has stored. */
 export interface StoredObject {
-  readonly name: string
   readonly destination: string
   readonly location: string
   readonly key: string
   readonly sha256: string
-  readonly expiresAt: End
+  readonly expiresAt?: number | undefined
 }
 
-/** An object and its content. */
-export const contentName = (name: string, sha256: string): string => `${sha256} ${name}`
-
 /**
- * Writes that objects are stored. An object expires with the latest of its uploads.
+ * Writes that an object is stored. It expires with the latest of its uploads.
  *
  * @param holder the upload, or the process that has taken over its claims
- * @returns when the objects that are written expire, by `contentName`. Others were removed, or have other content now
+ * @returns when it expires. Undefined if it was removed, or has other content now
  */
 export async function settle(
   db: Db,
-  stored: readonly StoredObject[],
+  { destination, location, key, sha256, expiresAt }: StoredObject,
   holder: string,
-): Promise<ReadonlyMap<string, End>> {
-  const ends = new Map<string, End>()
-  // In the same order as claims, so that two uploads do not block each other.
-  const sorted = stored.toSorted((one, other) => (one.name < other.name ? -1 : 1))
-  for (const { name, destination, location, key, sha256, expiresAt: end } of sorted) {
-    const [settled] = await db.all<{ expires_at: End }>(
-      sql`update objects set
-          state = 'stored', holder = null, sha256 = ${sha256}, key = ${key}, destination = ${destination}, location = ${location},
-          is_new = 0, stored_at = ${db.time}, problem = null, attempts = 0, retry_at = null,
-          expires_at = case
-            when cast(${end} as bigint) is null or (stored_at is not null and expires_at is null) then null
-            when stored_at is null or expires_at < ${end} then ${end}
-            else expires_at end
-        where name = ${name} and sha256 = ${sha256} and (holder = ${holder} or state = 'stored')
-        returning expires_at`,
-    )
-    if (settled) ends.set(contentName(name, sha256), settled.expires_at)
-  }
-  return ends
+): Promise<End | undefined> {
+  const end = expiresAt ?? null
+  const [settled] = await db.all<{ expires_at: End }>(
+    sql`update objects set
+        state = 'stored', holder = null, sha256 = ${sha256}, key = ${key}, destination = ${destination}, location = ${location},
+        is_new = 0, stored_at = ${db.time}, problem = null, attempts = 0, retry_at = null,
+        expires_at = case
+          when cast(${end} as bigint) is null or (stored_at is not null and expires_at is null) then null
+          when stored_at is null or expires_at < ${end} then ${end}
+          else expires_at end
+      where name = ${objectName(location, key)} and sha256 = ${sha256} and (holder = ${holder} or state = 'stored')
+      returning expires_at`,
+  )
+  return settled?.expires_at
 }
 
 /**

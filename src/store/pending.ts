@@ -68,7 +68,7 @@ export function advance(
   return database.tx(async db => {
     const dueAt = pauseMs === undefined ? null : sql`${db.time} + ${pauseMs}`
     const changed = await db.run(
-      sql`update uploads set state = ${state}, steps = ${JSON.stringify(steps)}, attempts = ${attempts}, problem = ${problem},
+      sql`update uploads set state = ${state}, steps = ${JSON.stringify(steps)}, attempts = ${attempts}, problem = ${problem ?? null},
         owner = ${pauseMs === undefined ? owner : ''}, due_at = ${dueAt},
         ended_at = ${state === 'done' ? db.time : null}
         where id = ${id} and state = 'stored' and (owner = ${owner} or owner = '')`,

@@ -75,7 +75,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   // The time limit of the pool is for a connection that is opened, not for one that is in use.
   const free = createSlots(CONNECTIONS, Number.POSITIVE_INFINITY)
   const forever = createCanceller().signal
-  async function use<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
+  async function connectAndRun<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
     const client = await pool.connect()
     let failure: unknown
     try {
@@ -95,8 +95,7 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   }
 
   const connection: Connection = {
-    read: work => free.run(() => use(work, false), forever),
-    tx: work => free.run(() => use(work, true), forever),
+    run: (work, isTransaction) => free.run(() => connectAndRun(work, isTransaction), forever),
     async close() {
       const late = new Promise(resolve => setTimeout(resolve, END_TIMEOUT_MS).unref())
       await Promise.race([pool.end(), late])
@@ -104,10 +103,10 @@ async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean):
   }
   try {
     // A user without the right to create tables can use a database that has them.
-    if (!(await connection.read(hasSchema))) {
+    if (!(await connection.run(hasSchema, false))) {
       if (!mayCreate)
         throw storeUnavailable('The database of the server has no tables. Start the server first.')
-      await connection.tx(createTables)
+      await connection.run(createTables, true)
     }
   } catch (error) {
     await connection.close()
@@ -160,8 +159,7 @@ function createDb(client: PoolClient): Db {
 }
 
 /** PostgreSQL accepts no NUL in a text. Clients can send one in the name of a file. */
-const toParameter = (value: Value) =>
-  typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : (value ?? null)
+const toParameter = (value: Value) => (typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value)
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout'

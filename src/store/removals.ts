@@ -119,7 +119,7 @@ export async function postpone(
     db.run(
       problem === undefined
         ? sql`update objects set state = 'stored', holder = null where name = ${name} and state = 'removing' and holder = ${owner}`
-        : sql`update objects set state = 'stored', holder = null, retry_at = ${retryAt}, attempts = attempts + 1, problem = ${problem}
+        : sql`update objects set state = 'stored', holder = null, retry_at = ${retryAt ?? null}, attempts = attempts + 1, problem = ${problem}
             where name = ${name} and state = 'removing' and holder = ${owner}`,
     ),
   )

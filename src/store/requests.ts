@@ -42,7 +42,7 @@ export async function reserveRequest(
     sql`select upload from requests where key = ${key}${db.forUpdate}`,
   )
   // Its process may have been killed while the database was still committing its end.
-  await db.all(sql`select id from uploads where id = ${row?.upload}${db.forUpdate}`)
+  await db.all(sql`select id from uploads where id = ${row?.upload ?? null}${db.forUpdate}`)
   const before = await findRequest(db, request, createdAt)
   if (!before) return reserveRequest(db, request, upload) // it was pruned in between
   if (before.known) return before.known

@@ -4,8 +4,7 @@ export interface Sql {
   readonly values: readonly Value[]
 }
 
-/** Undefined is stored as null. */
-export type Value = string | number | null | undefined
+export type Value = string | number | null
 
 /** Runs statements, inside or outside of a transaction. */
 export interface Db {
@@ -39,20 +38,12 @@ export class List {
   }
 }
 
-/** The rows of an `insert`. */
-export class Rows {
-  readonly rows: readonly (readonly Value[])[]
-  constructor(rows: readonly (readonly Value[])[]) {
-    this.rows = rows
-  }
-}
-
-type Hole = Value | Raw | List | Rows | Sql
+type Hole = Value | Raw | List | Sql
 
 /** The texts of statements whose holes are all plain values. */
 const texts = new WeakMap<TemplateStringsArray, string>()
 
-/** Makes a statement. Every hole is a value that is bound, unless it is a `Raw`, `List`, `Rows` or another statement. */
+/** Makes a statement. Every hole is a value that is bound, unless it is a `Raw`, a `List` or another statement. */
 export function sql(parts: TemplateStringsArray, ...holes: readonly Hole[]): Sql {
   const isPlain = holes.every(hole => typeof hole !== 'object' || hole === null)
   const known = isPlain ? texts.get(parts) : undefined
@@ -64,17 +55,13 @@ export function sql(parts: TemplateStringsArray, ...holes: readonly Hole[]): Sql
     if (hole instanceof Raw) text += hole.text
     else if (hole instanceof List)
       text += hole.values.length === 0 ? 'null' : hole.values.map(bind).join(', ')
-    else if (hole instanceof Rows) text += hole.rows.map(row => `(${row.map(bind).join(', ')})`).join(', ')
-    else if (typeof hole === 'object' && hole !== null) text += embed(hole, bind)
+    else if (typeof hole === 'object' && hole !== null)
+      text += hole.text.replace(/\$(\d+)/g, (_, number) => bind(hole.values[Number(number) - 1] ?? null))
     else text += bind(hole)
     text += parts[n + 1] ?? ''
   }
   if (isPlain) texts.set(parts, text)
   return { text, values }
-}
-
-function embed({ text, values }: Sql, bind: (value: Value) => string): string {
-  return text.replace(/\$(\d+)/g, (_, number) => bind(values[Number(number) - 1]))
 }
 
 /** Joins conditions with `and`. No conditions: always true. */

@@ -126,72 +126,61 @@ function toConnection(
   const db = createDb(database)
   const [begin, commit] = [database.prepare('begin immediate'), database.prepare('commit')]
   const assertThere = path === undefined ? () => {} : watchFiles(path)
-  let last: Promise<unknown> = Promise.resolve()
+  /** Jobs in their order. One runs at a time: another one must not run inside its transaction. */
+  const waiting: Job[] = []
+  let working: Promise<void> | undefined
 
-  /** Runs one work at a time: another one must not run inside its transaction. */
-  function alone<T>(work: () => Promise<T>): Promise<T> {
-    const run = last.then(async () => {
-      assertThere()
-      const result = await work()
-      assertThere()
-      return result
-    })
-    last = run.catch(() => {})
-    return run
-  }
-
-  async function transact(works: readonly Work[]): Promise<unknown[]> {
-    // If another program has locked the database, this fails, and not a later statement.
-    begin.run()
+  /** Runs a job that only reads, or jobs that share a transaction. */
+  async function perform(jobs: readonly Job[], { isTransaction }: Job): Promise<void> {
     try {
+      assertThere()
+      // If another program has locked the database, this fails, and not a later statement.
+      if (isTransaction) begin.run()
       const results: unknown[] = []
-      for (const work of works) results.push(await work(db))
-      commit.run()
-      return results
+      for (const { work } of jobs) results.push(await work(db))
+      if (isTransaction) commit.run()
+      for (const [n, job] of jobs.entries()) job.resolve(results[n])
     } catch (error) {
       // On a full disk, SQLite has already rolled back, and rejects a second rollback.
       if (database.isTransaction) database.exec('rollback')
-      throw error
+      const [first] = jobs
+      if (jobs.length === 1) first?.reject(error)
+      // One of them has failed. The others must not.
+      else for (const job of jobs) await perform([job], job)
     }
   }
 
-  /** The transactions of this turn of the event loop. They share a commit, because it costs more than their statements. */
-  let together: { readonly works: Work[]; readonly results: Promise<unknown[]> } | undefined
-
-  function join(work: Work): Promise<unknown> {
-    if (!together) {
-      const works: Work[] = []
-      const results = nextTurn().then(() => {
-        together = undefined
-        return alone(() => transact(works))
-      })
-      together = { works, results }
+  async function performAll(): Promise<void> {
+    for (let [first] = waiting; first; [first] = waiting) {
+      // The transactions of one turn of the event loop share a commit, because it costs more than their statements.
+      await nextTurn()
+      const reading = waiting.findIndex(job => !job.isTransaction)
+      await perform(waiting.splice(0, reading === -1 ? Infinity : Math.max(reading, 1)), first)
     }
-    const { works, results } = together
-    const index = works.push(work) - 1
-    return results.then(
-      all => all[index],
-      error => {
-        if (works.length === 1) throw error
-        // One of them has failed. The others must not.
-        return alone(async () => (await transact([work]))[0])
-      },
-    )
+    working = undefined
   }
 
   return {
-    read: work => alone(() => work(db)),
-    // The result at the index of a work is its own.
-    tx: <T>(work: (db: Db) => Promise<T>) => join(work) as Promise<T>,
+    run(work, isTransaction) {
+      return new Promise((resolve, reject) => {
+        // The result of a job is that of its work.
+        waiting.push({ work, isTransaction, resolve: resolve as Job['resolve'], reject })
+        working ??= performAll()
+      })
+    },
     async close() {
-      await together?.results.catch(() => {})
-      await last
+      await working
       end(database)
     },
   }
 }
 
-type Work = (db: Db) => Promise<unknown>
+interface Job {
+  readonly work: (db: Db) => Promise<unknown>
+  readonly isTransaction: boolean
+  resolve(result: unknown): void
+  reject(error: unknown): void
+}
 
 /** Maximum number of prepared statements. Statements with lists have many variants. */
 const MOST_STATEMENTS = 200
@@ -208,11 +197,10 @@ function createDb(database: SqliteDatabase): Db {
     statements.set(text, statement)
     return statement
   }
-  const bind = ({ values }: Sql) => values.map(value => value ?? null)
   return {
     // The rows are of the type that the caller expects of its statement.
-    all: async <R>(query: Sql) => prepare(query.text).all(...bind(query)) as R[],
-    run: async query => Number(prepare(query.text).run(...bind(query)).changes),
+    all: async <R>({ text, values }: Sql) => prepare(text).all(...values) as R[],
+    run: async ({ text, values }) => Number(prepare(text).run(...values).changes),
     now: async () => Date.now(),
     get time() {
       return Date.now()

@@ -1,10 +1,10 @@
 import { type Claim, type Claimant, claim, type Wanted } from './claims.ts'
 import type { Copy, FailedFile, QuotaRule, QuotaWindow, StoredFile, UploadState } from './contract.ts'
 import type { Database } from './database.ts'
-import { contentName, free, objectName, settle } from './objects.ts'
+import { type End, free, objectName, settle } from './objects.ts'
 import { count, reserve } from './quotas.ts'
 import { type Attempted, reserveRequest } from './requests.ts'
-import { type Db, Rows, sql, type Value } from './sql.ts'
+import { type Db, sql } from './sql.ts'
 import { giveBackUnused, type Known, type NewUpload } from './upload-rows.ts'
 
 /** One file of an upload with the objects that it needs: at its destination, and at each mirror. */
@@ -15,21 +15,13 @@ export interface PlannedFile {
   readonly wanted: readonly Wanted[]
 }
 
-/** An object that a file needs, and what the upload may do with it. */
-export interface Claimed {
-  readonly wanted: Wanted
-  readonly claim: Claim
-}
-
 /** Decision about an upload. */
-export type Begun<F extends PlannedFile = PlannedFile> =
-  /** For each file, in order, its objects, or the quota that has no room for it. */
+export type Begun =
   | {
       readonly is: 'begun'
-      readonly files: readonly ({ readonly file: F } & (
-        | { readonly objects: readonly Claimed[] }
-        | { readonly full: QuotaWindow }
-      ))[]
+      readonly claims: ReadonlyMap<Wanted, Claim>
+      /** Files for which a quota has no room, by index. They have no claims. */
+      readonly full: ReadonlyMap<number, QuotaWindow>
     }
   | Known
 
@@ -38,16 +30,16 @@ const NO_QUOTA = { taken: [], full: new Map<number, QuotaWindow>() }
 /**
  * Begins an upload: reserves its idempotency key, its quotas and its objects, in one transaction. Nothing is sent before that.
  */
-export function begin<F extends PlannedFile>(
+export function begin(
   database: Database,
   upload: NewUpload,
   claimant: Claimant,
-  files: readonly F[],
+  files: readonly PlannedFile[],
   {
     request,
     quotas = [],
-  }: { readonly request?: Attempted | undefined; readonly quotas?: readonly QuotaRule[] },
-): Promise<Begun<F>> {
+  }: { readonly request?: Attempted | undefined; readonly quotas?: readonly QuotaRule[] | undefined },
+): Promise<Begun> {
   return database.tx(async db => {
     claimant.claimed.clear() // of an attempt at this transaction that was rolled back
     const known = request && (await reserveRequest(db, request, upload))
@@ -61,23 +53,17 @@ export function begin<F extends PlannedFile>(
         ${upload.requestId}, ${JSON.stringify(upload.origins)}, '{}', '[]', 0, ${JSON.stringify(taken)})`,
     )
     const all = files.flatMap(({ index, wanted }) => (full.has(index) ? [] : wanted))
-    const claimed = new Map<Wanted, Claimed>()
+    const claims = new Map<Wanted, Claim>()
     // In the same order everywhere, so that two uploads do not block each other.
     for (const wanted of all.length > 1 ? all.toSorted(byName) : all)
-      claimed.set(wanted, { wanted, claim: await claim(db, claimant, wanted) })
-    return {
-      is: 'begun',
-      files: files.map(file => {
-        const window = full.get(file.index)
-        return window
-          ? { file, full: window }
-          : { file, objects: file.wanted.flatMap(one => claimed.get(one) ?? []) }
-      }),
-    }
+      claims.set(wanted, await claim(db, claimant, wanted))
+    return { is: 'begun', claims, full }
   })
 }
 
-function byName(one: Wanted, other: Wanted): number {
+type Placed = Pick<Wanted, 'location' | 'key'>
+
+function byName(one: Placed, other: Placed): number {
   return objectName(one.location, one.key) < objectName(other.location, other.key) ? -1 : 1
 }
 
@@ -121,36 +107,34 @@ const LOST = 'It was removed or replaced there at the same time.'
 export function finish(database: Database, upload: NewUpload, end: UploadEnd): Promise<Finished> {
   return database.tx(async db => {
     const { state, failed, others = [], claimed, open = [] } = end
-    const objects = [...end.files, ...others].flatMap(toEntries).map(toObject)
-    const ends = await settle(db, objects, upload.id)
-    const written = <T extends StoredFile>(file: T): T[] => {
-      const endOf = ({ location, key }: Pick<Entry, 'location' | 'key'>) =>
-        ends.get(contentName(objectName(location, key), file.sha256))
-      const expiresAt = endOf(file)
-      if (expiresAt === undefined) return []
-      const mirrors = file.mirrors?.map(copy => {
-        if (!isStored(copy)) return copy
-        const end = endOf(copy)
-        if (end === undefined) return { destination: copy.destination, error: LOST }
-        return { ...copy, expiresAt: end ?? undefined }
-      })
-      return [{ ...file, expiresAt: expiresAt ?? undefined, ...(mirrors && { mirrors }) }]
+    const entries = [...end.files, ...others].flatMap(toEntries)
+    const settled = new Set<string>()
+    /** When the entries expire that were written. */
+    const ends = new Map<string, End>()
+    // In the same order as claims, so that two uploads do not block each other.
+    for (const entry of entries.length > 1 ? entries.sort(byName) : entries) {
+      const expiresAt = await settle(db, entry, upload.id)
+      if (expiresAt === undefined) continue
+      await insertFile(db, upload, entry, expiresAt)
+      settled.add(objectName(entry.location, entry.key))
+      ends.set(idOf(entry.index, entry.destination), expiresAt)
     }
-    const files = end.files.flatMap(written)
-    const also = others.flatMap(written)
-    await insertFiles(db, upload, [...files, ...also].flatMap(toEntries))
-    const settled = new Set(
-      objects.flatMap(one => (ends.has(contentName(one.name, one.sha256)) ? one.name : [])),
-    )
-    const isSettled = (name: string) => settled.has(name)
-    if (!claimed || ![...claimed].every(isSettled)) {
-      const left = [...open].filter(name => !isSettled(name))
+    const files: StoredFile[] = []
+    const lost: number[] = []
+    for (const file of end.files) {
+      const expiresAt = ends.get(idOf(file.index, file.destination))
+      if (expiresAt === undefined) lost.push(file.index)
+      else files.push({ ...withoutLost(file, ends), expiresAt: expiresAt ?? undefined })
+    }
+    if (!claimed || ![...claimed].every(name => settled.has(name))) {
+      const left = [...open].filter(name => !settled.has(name))
       await free(db, upload.id, upload.owner, left)
     }
-    const kept = new Set(files.map(({ index }) => index))
-    const lost = end.files.map(({ index }) => index).filter(index => !kept.has(index))
+    if (files.length < upload.origins.length) {
+      const also = others.filter(file => ends.has(idOf(file.index, file.destination)))
+      await giveBackUnused(db, upload.id, [...files, ...also])
+    }
     const isWhole = lost.length === 0
-    if (files.length < upload.origins.length) await giveBackUnused(db, upload.id, [...files, ...also])
     await db.run(
       sql`update uploads set state = ${isWhole ? state : 'failed'}, ended_at = ${state === 'stored' && isWhole ? null : db.time},
         outcomes = ${JSON.stringify({ files, failed })}, owner = ${upload.owner}, due_at = null, reserved = '[]', problem = null
@@ -160,11 +144,17 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
   })
 }
 
-const toObject = ({ destination, location, key, sha256, expiresAt }: Entry) => ({
-  name: objectName(location, key),
-  ...{ destination, location, key, sha256 },
-  expiresAt: expiresAt ?? null,
-})
+/** The ID of an entry in its upload. */
+const idOf = (index: number, destination: string) => `${index} ${destination}`
+
+function withoutLost(file: StoredFile, ends: ReadonlyMap<string, End>): StoredFile {
+  if (!file.mirrors) return file
+  const isLost = (copy: Copy) => isStored(copy) && !ends.has(idOf(file.index, copy.destination))
+  const mirrors = file.mirrors.map(copy =>
+    isLost(copy) ? { destination: copy.destination, error: LOST } : copy,
+  )
+  return { ...file, mirrors }
+}
 
 /**
  * Adds a file to the history of an upload that has ended: its transfer, which had been given up, was successful after all, or a
@@ -180,20 +170,21 @@ export function finishLate(
   quotas: readonly QuotaRule[],
 ): Promise<boolean> {
   return database.tx(async db => {
-    const settled = await settle(db, [toObject(file)], upload.owner)
-    if (settled.size === 0) return false
-    await insertFiles(db, upload, [file])
+    const expiresAt = await settle(db, file, upload.owner)
+    if (expiresAt === undefined) return false
+    await insertFile(db, upload, file, expiresAt)
     if (quotas.length > 0) await count(db, quotas, 1, file.size)
     return true
   })
 }
+
 type Entry = Omit<StoredFile, 'mirrors'>
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
 function toEntries({ mirrors = [], ...file }: StoredFile): Entry[] {
-  const copies = mirrors.filter(isStored).map(({ expiresAt, ...copy }) => {
-    const { deleteUrl, expiresAt: _, ...shared } = file
-    return { ...shared, ...copy, expiresAt }
+  const copies = mirrors.filter(isStored).map(copy => {
+    const { deleteUrl, ...shared } = file
+    return { ...shared, ...copy }
   })
   return [file, ...copies]
 }
@@ -201,19 +192,13 @@ function toEntries({ mirrors = [], ...file }: StoredFile): Entry[] {
 const isStored = (copy: Copy): copy is Copy & Required<Pick<Copy, 'key' | 'url' | 'location'>> =>
   copy.key !== undefined && copy.url !== undefined && copy.location !== undefined
 
-async function insertFiles(
-  db: Db,
-  { id, caller, requestId }: NewUpload,
-  entries: readonly Entry[],
-): Promise<void> {
-  if (entries.length === 0) return
-  const rows: Value[][] = entries.map(one => [
-    ...[id, one.index, one.destination, one.location, objectName(one.location, one.key), one.key, one.url],
-    ...[one.deleteUrl, one.size, one.contentType, one.sha256, one.origin, caller, requestId, one.expiresAt],
-  ])
+async function insertFile(db: Db, upload: NewUpload, file: Entry, expiresAt: End): Promise<void> {
+  const { index, destination, location, key, url, deleteUrl = null, size, contentType, sha256, origin } = file
   await db.run(
     sql`insert into files (upload, position, destination, location, object, key, url,
         delete_url, size, content_type, sha256, origin, caller, request_id, expires_at)
-      values ${new Rows(rows)} on conflict (upload, position, destination) do nothing`,
+      values (${upload.id}, ${index}, ${destination}, ${location}, ${objectName(location, key)}, ${key}, ${url},
+        ${deleteUrl}, ${size}, ${contentType}, ${sha256}, ${origin}, ${upload.caller}, ${upload.requestId}, ${expiresAt})
+      on conflict (upload, position, destination) do nothing`,
   )
 }

@@ -1,7 +1,6 @@
 import type { NamedSlots } from '../flow/slots.ts'
 import type { Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
-import type { Upload } from '../store/contract.ts'
 import type { Database } from '../store/database.ts'
 import type { Owner } from '../store/owners.ts'
 import type { Destination, LeftOut } from './destinations.ts'
@@ -31,8 +30,8 @@ export interface Runtime {
   warn(message: string, details?: object): void
 }
 
-/** Objects that uploads by one configuration need. */
-export interface UploaderDeps extends Runtime {
+/** Objects that uploads by one configuration need. It does not depend on HTTP. */
+export interface Uploader extends Runtime {
   readonly destinations: readonly Destination[]
   /** The setting `default`. */
   readonly defaultId: string | undefined
@@ -42,8 +41,6 @@ export interface UploaderDeps extends Runtime {
   readonly limits: DeliveryLimits
   /** Hooks of uploads that begin with this configuration. */
   readonly hooks: readonly Hook[]
-  /** An upload with the links of its files. @param baseUrl default: the one of the configuration */
-  withLinks(upload: Upload, baseUrl?: string): Upload
 }
 
 export interface DeliveryLimits {

@@ -1,44 +1,53 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf, UploadError } from '../errors.ts'
+import type { Claim, Wanted } from '../store/claims.ts'
 import type { Copy, StoredFile } from '../store/contract.ts'
-import { type Claimed, claimMore, finishLate } from '../store/uploads.ts'
-import { findDestination, idOf } from './destinations.ts'
+import { claimMore, finishLate } from '../store/uploads.ts'
+import { findDestination, type Mirror } from './destinations.ts'
 import { type Planned, wantedAt } from './plan.ts'
 import { ConflictError, type Delivery, deliverTo, later, type Part, release } from './store-at.ts'
 
 /** How long a response waits for mirrors that are not required. Later ones are only in the history. */
 const MIRROR_GRACE_MS = 2000
 const PENDING = 'It is not stored there yet. The upload did not wait for it.'
+const ASK_AGAIN: Claim = { is: 'wait' }
 
 /**
  * Delivers a file to its destination, or to its fallback if the destination fails, and to its mirrors at the same time.
  *
- * @param objects at its destination and each mirror, in order
  * @throws UploadError if the destination and its fallback fail, or a required mirror does
  */
 export async function deliver(
   file: Planned,
-  objects: readonly Claimed[],
+  claims: ReadonlyMap<Wanted, Claim>,
   delivery: Delivery,
 ): Promise<StoredFile> {
   delivery.signal.throwIfAborted()
-  const [first, ...copies] = objects.map((one, n): Part => {
-    const destination = findDestination(delivery.deps.destinations, one.wanted.destination)
-    return { ...one, file, destination, role: n === 0 ? 'destination' : 'mirror' }
-  })
-  if (!first) throw new Error('the file has no destination')
-  return copies.length === 0 ? deliverFirst(first, delivery) : deliverAll(first, copies, delivery)
+  const [wanted, ...copies] = file.wanted
+  if (!wanted) throw new Error('the file has no destination')
+  const claimOf = (one: Wanted) => claims.get(one) ?? ASK_AGAIN
+  const first: Part = { file, wanted, claim: claimOf(wanted), role: 'destination' }
+  const storing = deliverTo(first, delivery).catch(error => deliverToFallback(first, error, delivery))
+  if (copies.length === 0) return storing
+  const mirrors = copies.map((copy): Part => ({ file, wanted: copy, claim: claimOf(copy), role: 'mirror' }))
+  return copyToMirrors(storing, mirrors, wanted.at.mirrors, delivery)
 }
 
-/** Delivers a file to its destination and to its mirrors. */
-async function deliverAll(first: Part, copies: readonly Part[], delivery: Delivery): Promise<StoredFile> {
+/** @param storing the file at its destination */
+async function copyToMirrors(
+  storing: Promise<StoredFile>,
+  copies: readonly Part[],
+  mirrors: readonly Mirror[],
+  delivery: Delivery,
+): Promise<StoredFile> {
   const { deps, upload, others } = delivery
+  storing.catch(() => {}) // it is looked at below
   const copying = copies.map((copy, n) => {
-    const isRequired = first.destination.mirrors[n]?.required === true
-    return { id: idOf(copy.destination), isRequired, storing: storeAtMirror(copy, isRequired, delivery) }
+    const isRequired = mirrors[n]?.required === true
+    const storing = storeAtMirror(copy, isRequired, delivery)
+    storing.catch(() => {})
+    return { id: copy.wanted.destination, isRequired, storing }
   })
-  const storing = deliverFirst(first, delivery)
-  for (const { storing: copy } of copying) copy.catch(() => {}) // it is looked at below
   /** A copy that is not part of the outcome is written to the history when it is stored. */
   const leave = (copy: Promise<StoredFile>) =>
     later(delivery, async () => finishLate(deps.database, upload, await copy, []))
@@ -51,44 +60,38 @@ async function deliverAll(first: Part, copies: readonly Part[], delivery: Delive
       throw error
     })
     const late = sleep(MIRROR_GRACE_MS, PENDING, { ref: false })
-    const mirrors = copying.map(async ({ id, storing: copy }): Promise<Copy> => {
+    const results = copying.map(async ({ id, storing: copy }): Promise<Copy> => {
       const result = await Promise.race([copy, late]).catch((error: unknown) => messageOf(error))
       if (result === PENDING) leave(copy)
       if (typeof result === 'string') return { destination: id, error: deps.mask(result) }
-      const { key, url, location, expiresAt } = result
-      return { destination: id, key, url, location, ...(expiresAt !== undefined && { expiresAt }) }
+      const { key, url, location } = result
+      return { destination: id, key, url, location }
     })
-    return { ...stored, mirrors: await Promise.all(mirrors) }
+    return { ...stored, mirrors: await Promise.all(results) }
   } catch (error) {
     for (const one of copying) leave(one.storing)
     throw error
   }
 }
 
-/** Delivers a file to its destination, or to the fallback. */
-function deliverFirst(first: Part, delivery: Delivery): Promise<StoredFile> {
-  return deliverTo(first, delivery).catch(error => deliverToFallback(first, error, delivery))
-}
-
 /** @param error why the destination failed */
 async function deliverToFallback(
-  { file, destination }: Part,
+  { file, wanted: { at } }: Part,
   error: unknown,
   delivery: Delivery,
 ): Promise<StoredFile> {
   const { deps, claimant, signal } = delivery
-  const { fallback: id } = destination
+  const { fallback: id } = at
   const isOver = deps.ending.aborted || error instanceof ConflictError || error === signal.reason
   if (id === undefined || isOver) throw error
-  deps.warn(`${idOf(destination)} failed; its fallback ${id} is used`, {
-    destination: idOf(destination),
+  deps.warn(`${at.id} failed; its fallback ${id} is used`, {
+    destination: at.id,
     problem: deps.mask(messageOf(error)),
   })
-  const fallback = findDestination(deps.destinations, id)
   try {
-    const wanted = await wantedAt(fallback, file)
+    const wanted = await wantedAt(findDestination(deps.destinations, id), file)
     const claim = await claimMore(deps.database, claimant, wanted)
-    return await deliverTo({ file, destination: fallback, wanted, claim, role: 'fallback' }, delivery)
+    return await deliverTo({ file, wanted, claim, role: 'fallback' }, delivery)
   } catch (second) {
     throw bothFailed(error, second, id)
   }
@@ -111,7 +114,7 @@ function bothFailed(first: unknown, second: unknown, fallback: string): unknown 
 async function storeAtMirror(copy: Part, isRequired: boolean, delivery: Delivery): Promise<StoredFile> {
   const { deps, open, upload } = delivery
   const { claim, file } = copy
-  const id = idOf(copy.destination)
+  const id = copy.wanted.destination
   const dispose = file.payload.hold()
   let hasBegun = false
   // Its object stays claimed if the upload does not wait for it.
@@ -134,9 +137,9 @@ async function storeAtMirror(copy: Part, isRequired: boolean, delivery: Delivery
   }
 }
 
-function mirrorFailed({ file, destination }: Part, error: unknown): UploadError {
+function mirrorFailed({ file, wanted }: Part, error: unknown): UploadError {
   const [first] = file.wanted
   const code = error instanceof UploadError ? error.code : 'destination_failed'
-  const message = `"${first?.key}" was not stored at ${idOf(destination)}, the required mirror of ${first?.destination}: ${messageOf(error)}`
+  const message = `"${first?.key}" was not stored at ${wanted.destination}, the required mirror of ${first?.destination}: ${messageOf(error)}`
   return new UploadError(code, message, { cause: error })
 }

@@ -6,7 +6,7 @@ import type { PictureOptions } from '../pictures/options.ts'
 import type { OpenTarget, Provider } from '../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { OnConflict } from '../store/claims.ts'
-import type { ExpiryRule } from './expires.ts'
+import type { ExpiryRule } from './expiry.ts'
 import type { RewriteRule } from './url-rewrite.ts'
 
 /** The name of a destination: the type of its provider and its own name. */
@@ -22,7 +22,11 @@ export interface LeftOut extends DestinationName {
 
 /** A named provider with options, ready to be used. */
 export interface Destination extends DestinationName {
+  /** `provider/configName`. */
+  readonly id: string
   readonly target: OpenTarget
+  /** Where payloads for it are spooled. Not there if it has a fallback, because its disk may have failed. Undefined: anywhere. */
+  readonly spool: OpenTarget['spool']
   /** Location of its objects, up to where the object key begins: `place` of `Target`. */
   readonly location: string
   /** Outbound proxies. Undefined: none. */
@@ -136,24 +140,28 @@ export function readChoice({ destination, picbed, configName }: ChoiceAsSent): D
   )
 }
 
+/** What a request can choose from. */
+export interface Choices<T extends DestinationName> {
+  readonly destinations: readonly T[]
+  /** The setting `default`. It may be missing if there is only one destination. */
+  readonly defaultId?: string | undefined
+  /** What can't be used: to choose one is an error, so that no other destination is used instead. */
+  readonly leftOut?: readonly LeftOut[]
+}
+
 /**
  * Chooses the destination of one request. An invalid choice never selects another destination.
  *
- * @param all all destinations
- * @param defaultId the setting `default`; may be missing if there is only one
  * @param allowed destinations that the client may use; messages do not name the others
- * @param leftOut what can't be used: to choose one is an error, so that no other destination is used instead
  * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
  */
 export function chooseDestination<T extends DestinationName>(
-  all: readonly T[],
-  defaultId: string | undefined,
+  { destinations: all, defaultId, leftOut = [] }: Choices<T>,
   choice: DestinationChoice = {},
   allowed?: readonly string[],
-  leftOut: readonly LeftOut[] = [],
 ): T {
   const usable = () => listIds(all.filter(one => isCovered(one, allowed)))
-  const found = find<T | LeftOut>([...all, ...leftOut], defaultId, choice, usable)
+  const found = find<T | LeftOut>(leftOut.length > 0 ? [...all, ...leftOut] : all, defaultId, choice, usable)
   if (!isCovered(found, allowed))
     throw new UploadError(
       'destination_forbidden',
@@ -233,7 +241,7 @@ export function assertTakesPath(destination: Destination): void {
   if (destination.takesPath) return
   throw new UploadError(
     'path_forbidden',
-    `Requests can't choose a folder at ${idOf(destination)}: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
+    `Requests can't choose a folder at ${destination.id}: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
   )
 }
 
@@ -247,10 +255,10 @@ export function findDestination(destinations: readonly Destination[], id: string
 
 /** IDs of the destinations that store files of this one: itself, its mirrors and its fallback. */
 export function destinationIdsOf(destination: Destination): string[] {
-  const { fallback, mirrors } = destination
+  const { id, fallback, mirrors } = destination
   const copies = [...mirrors.map(mirror => mirror.destination), ...(fallback === undefined ? [] : [fallback])]
   const ids = copies.map(splitId).map(({ type, name = '' }) => idOf({ type, name }))
-  return [...new Set([idOf(destination), ...ids])]
+  return [...new Set([id, ...ids])]
 }
 
 /** An object at a location. */
@@ -271,8 +279,7 @@ export function reach(
 ): { readonly destination: Destination; readonly key: string } | undefined {
   const path = location + key
   const reaches = (one: Destination) => path.startsWith(one.location) && path !== one.location
-  const found =
-    destinations.find(one => idOf(one) === destination && reaches(one)) ?? destinations.find(reaches)
+  const found = destinations.find(one => one.id === destination && reaches(one)) ?? destinations.find(reaches)
   return found && { destination: found, key: path.slice(found.location.length) }
 }
 

@@ -6,7 +6,6 @@ import type { Owner } from '../store/owners.ts'
 import { advance, takeStored } from '../store/pending.ts'
 import { type NewUpload, readUpload } from '../store/upload-rows.ts'
 import { type Finished, finish, type UploadEnd } from '../store/uploads.ts'
-import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 
 const FIRST_PAUSE_MS = 5000
@@ -14,6 +13,23 @@ const FIRST_PAUSE_MS = 5000
 export const LONGEST_PAUSE_MS = 10 * 60 * 1000
 /** Maximum number of attempts at a hook that is not required, including the first. They take about 20 minutes. */
 const MOST_TRIES = 8
+
+/** Everything is stored, but a post-upload step failed. The HTTP status is 424. */
+export class FinalizationPending extends Error {
+  readonly finalizationId: string
+  readonly problem: string
+
+  /** @param problem a sentence, such as `Hook "announce" failed: exit code 1` */
+  constructor(finalizationId: string, problem: string) {
+    const cause = `${problem.charAt(0).toLowerCase()}${problem.slice(1).replace(/\.$/, '')}`
+    super(
+      `All files were stored, but ${cause}. Don't upload again: send finalizationId, or run "upload-server finalize".`,
+    )
+    this.name = 'FinalizationPending'
+    this.finalizationId = finalizationId
+    this.problem = problem
+  }
+}
 
 /** Ends uploads: saves what they have stored, then runs each hook once. */
 export interface Finalizer {
@@ -42,7 +58,12 @@ export interface Finalizer {
    * @throws FinalizationPending if a required hook fails, or the progress can't be saved
    */
   runHooks(id: string, baseUrl?: string, hooks?: readonly Hook[]): Promise<Upload | undefined | 'elsewhere'>
-  /** The same. Waits while another request or process makes an attempt, and makes its own if that one fails. */
+  /**
+   * The same for a client that asks for it. Waits while another request or process makes an attempt, and makes its own if that
+   * one fails.
+   *
+   * @returns the upload with its links
+   */
   retry(id: string, baseUrl: string | undefined, signal: AbortSignal): Promise<Upload | undefined>
   /** Saves what could not be saved before. */
   saveKept(): Promise<void>
@@ -132,10 +153,11 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     runHooks,
     async retry(id, baseUrl, signal) {
       await running.get(id)?.catch(() => {})
-      return poll(async () => {
+      const { result } = await poll(async () => {
         const result = await runHooks(id, baseUrl)
         return result === 'elsewhere' ? undefined : { result }
-      }, signal).then(({ result }) => result)
+      }, signal)
+      return result && withLinks(result, baseUrl)
     },
     async saveKept() {
       for (const one of unsaved.values()) {

@@ -6,7 +6,7 @@ import { pruneOld } from '../store/history.ts'
 import { settleOpen, takeOpen } from '../store/objects.ts'
 import { dueUploads, reap } from '../store/pending.ts'
 import type { Runtime } from './app.ts'
-import { type Destination, idOf, reach } from './destinations.ts'
+import { type Destination, reach } from './destinations.ts'
 import { LONGEST_PAUSE_MS } from './finalize.ts'
 import { settleUnknown } from './send.ts'
 
@@ -68,7 +68,7 @@ export function createHousekeeping(deps: Runtime, roundMs = ROUND_MS): Housekeep
 
   /** Asks the destinations what became of the transfers of processes that have ended. */
   async function askOpen(): Promise<void> {
-    const among = destinations.map(idOf)
+    const among = destinations.map(({ id }) => id)
     const open = await database.tx(db => takeOpen(db, owner.id, among, AT_ONCE))
     await mapConcurrently(open, AT_ONCE, async object => {
       const at = reach(object, destinations)

@@ -5,7 +5,7 @@ import { type Payload, quoteFile, type RejectedBody } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { RequestedImageOptions } from '../pictures/requested-options.ts'
 import type { QuotaRule, StoredFile } from '../store/contract.ts'
-import type { Expires } from './expires.ts'
+import type { Expires } from './expiry.ts'
 
 /** Kinds of input. A client may use some of them. */
 export const SOURCES = ['form', 'url', 'path', 'clipboard'] as const

@@ -4,8 +4,8 @@ import { beginTimeLimit } from '../flow/time-limit.ts'
 import type { HistoryEntry, StoredFile } from '../store/contract.ts'
 import { findFiles } from '../store/history.ts'
 import { begin } from '../store/uploads.ts'
-import type { UploaderDeps } from './app.ts'
-import { type Destination, idOf } from './destinations.ts'
+import type { Uploader } from './app.ts'
+import type { Destination } from './destinations.ts'
 import { expiresAt } from './expiry.ts'
 import { type Caller, keptOrigin, type UploadOptions } from './input.ts'
 import { keptUrlAgain, linkOf } from './links.ts'
@@ -45,16 +45,13 @@ export interface KnownRequest {
  * @returns a link for each file, in order; undefined if it must be sent
  * @throws FinalizationPending if a hook fails; UploadError if the database can't be reached
  */
-export async function findKnownFiles(
-  request: KnownRequest,
-  deps: UploaderDeps,
-): Promise<(string | undefined)[]> {
+export async function findKnownFiles(request: KnownRequest, deps: Uploader): Promise<(string | undefined)[]> {
   const { destination, files, caller, options, baseUrl, signal } = request
   const links: (string | undefined)[] = files.map(() => undefined)
   const hashes = mayKnow(destination) ? [...new Set(files.flatMap(({ sha256 }) => sha256 ?? []))] : []
   // Anonymous clients share one name, so one of them could replace the list of another.
   const names = caller.admittedBy === 'anonymous' ? [] : files.filter(({ sha256 }) => sha256 === undefined)
-  const id = idOf(destination)
+  const { id } = destination
   // Objects of other clients are not found: a hash must not tell what others have.
   const theirs = {
     by: caller.name,
@@ -104,13 +101,13 @@ export async function findKnownFiles(
   const origins = found.map(({ name }) => name)
   const upload = newUpload(request, origins, deps.owner.id, now)
   await deps.owner.keepAlive()
-  const { quotas = [] } = caller
+  const { quotas } = caller
   const planned = found.map(file => ({ ...file, wanted: [] }))
   const begun = await begin(deps.database, upload, { id: upload.id, claimed: new Set() }, planned, { quotas })
-  const counted = 'files' in begun ? begun.files.filter(one => !('full' in one)) : []
   const end = expiresAt(destination, options.expires, now)
   const stored: StoredFile[] = []
-  for (const { file } of counted) {
+  for (const file of found) {
+    if (begun.is === 'begun' && begun.full.has(file.index)) continue
     const { index, key, size, contentType, sha256, deleteUrl, location } = file
     const url = await keptUrlAgain(destination, file, signal)
     stored.push({

@@ -1,10 +1,10 @@
 import type { Stored } from '../providers/contract.ts'
 import { encodeKey, encodeSegment } from '../providers/shared/public-url.ts'
 import { cleanLink } from '../safe-text.ts'
-import { type Destination, idOf } from './destinations.ts'
+import type { Destination } from './destinations.ts'
 
 /** Settings from which links are made. */
-export type LinkRules = Pick<Destination, 'type' | 'name' | 'rewriteUrl'>
+export type LinkRules = Pick<Destination, 'id' | 'rewriteUrl'>
 
 /**
  * The URL of a stored object as the database keeps it. It is relative if this server serves or redirects it: a client that
@@ -44,7 +44,7 @@ export function linkOf(
   destinations: readonly LinkRules[],
 ): string {
   if (URL.canParse(url)) return url
-  const rewriteUrl = destinations.find(one => idOf(one) === destination)?.rewriteUrl
+  const rewriteUrl = destinations.find(one => one.id === destination)?.rewriteUrl
   const link = new URL(url, baseUrl).href
   return cleanLink(rewriteUrl ? rewriteUrl(link) : link)
 }
@@ -58,15 +58,12 @@ interface Linked {
 
 /** The same with links instead of kept URLs. */
 export function withLinks<T extends Linked>(file: T, baseUrl: string, destinations: readonly LinkRules[]): T {
-  const link = (id: string, url: string) => linkOf(id, url, baseUrl, destinations)
-  const { mirrors } = file
-  return {
-    ...file,
-    url: link(file.destination, file.url),
-    ...(mirrors && {
-      mirrors: mirrors.map(copy =>
-        copy.url === undefined ? copy : { ...copy, url: link(copy.destination, copy.url) },
-      ),
-    }),
-  }
+  const url = linkOf(file.destination, file.url, baseUrl, destinations)
+  if (!file.mirrors) return { ...file, url }
+  const mirrors = file.mirrors.map(copy =>
+    copy.url === undefined
+      ? copy
+      : { ...copy, url: linkOf(copy.destination, copy.url, baseUrl, destinations) },
+  )
+  return { ...file, url, mirrors }
 }

@@ -87,7 +87,9 @@ function makeDestination(
   return {
     type,
     name,
+    id,
     target,
+    spool: common.fallback === undefined ? target.spool : undefined,
     location,
     outgoing,
     keyTemplate: parseKeyTemplate(template),
@@ -112,15 +114,15 @@ function unsigned(id: string, { about }: Provider): string {
 
 /** @throws UploadError if files of a destination expire but can't be removed there, at its fallback or at a mirror */
 function assertRemovable(destinations: readonly Destination[]): void {
-  const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
+  const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(({ id }) => id))
   for (const destination of destinations.filter(({ expiry }) => expiry)) {
     const fixed = destinationIdsOf(destination).find(id => keeping.has(id))
     if (fixed === undefined) continue
     const whose =
-      fixed === idOf(destination) ? 'Its provider' : `The provider of its mirror or fallback ${fixed}`
+      fixed === destination.id ? 'Its provider' : `The provider of its mirror or fallback ${fixed}`
     throw new UploadError(
       'invalid_request',
-      `${idOf(destination)}: "expiry" needs a provider that can remove files. ${whose} can't. Omit "expiry".`,
+      `${destination.id}: "expiry" needs a provider that can remove files. ${whose} can't. Omit "expiry".`,
     )
   }
 }

@@ -5,17 +5,21 @@ import { withRequestedOptions } from '../pictures/requested-options.ts'
 import type { Wanted } from '../store/claims.ts'
 import type { End } from '../store/objects.ts'
 import type { PlannedFile } from '../store/uploads.ts'
-import type { UploaderDeps } from './app.ts'
-import { type Destination, findDestination, idOf } from './destinations.ts'
+import type { Uploader } from './app.ts'
+import { type Destination, findDestination } from './destinations.ts'
 import { expiresAt } from './expiry.ts'
-import { assertType, keptOrigin } from './input.ts'
+import { assertType } from './input.ts'
 import { assertFitsQuota } from './quota.ts'
-import { spoolFor, type UploadRequest } from './request.ts'
+import type { UploadRequest } from './request.ts'
+
+/** An object that a file needs. */
+export interface WantedAt extends Wanted {
+  readonly at: Destination
+}
 
 /** One file with the objects that it needs: the first at its destination, the others at the mirrors, in their order. */
 export interface Planned extends PlannedFile {
-  /** As it is saved. */
-  readonly origin: string
+  readonly wanted: readonly WantedAt[]
   readonly payload: Payload
   readonly end: End
   readonly facts: KeyFacts
@@ -42,37 +46,39 @@ export interface Attempt {
 export async function plan(
   given: Payload,
   index: number,
-  { request, attempt, deps }: { request: UploadRequest; attempt: Attempt; deps: UploaderDeps },
+  request: UploadRequest,
+  attempt: Attempt,
+  uploader: Uploader,
 ): Promise<Planned> {
-  const { destination, caller, inputs, options = {} } = request
+  const { destination, caller, options = {} } = request
   request.accept?.(given)
   assertType(given, caller)
   const changes = withRequestedOptions(destination.pictures, options)
-  const payload = changes ? await change(given, changes, request, deps) : given
+  const payload = changes ? await change(given, changes, request, uploader) : given
   assertFitsQuota(payload.size, payload.name, caller.quotas)
   const seed = attempt.seed === undefined ? undefined : `${attempt.seed} ${index}`
   const user = caller.user ?? caller.name
-  const file: Omit<Planned, 'wanted'> = {
-    ...{ index, payload, size: payload.size, origin: keptOrigin(inputs[index]?.origin ?? '') },
+  const file = {
+    ...{ index, payload, size: payload.size },
     facts: { path: options.path, user, fitsType: caller.types !== undefined, seed },
     end: expiresAt(destination, options.expires, attempt.time) ?? null,
     time: new Date(attempt.time),
   }
-  const mirrors = destination.mirrors.map(mirror => findDestination(deps.destinations, mirror.destination))
-  const wanted: Wanted[] = []
-  for (const one of [destination, ...mirrors]) wanted.push(await wantedAt(one, file))
+  const wanted = [await wantedAt(destination, file)]
+  for (const mirror of destination.mirrors)
+    wanted.push(await wantedAt(findDestination(uploader.destinations, mirror.destination), file))
   return { ...file, wanted }
 }
 
 /** The object that a file needs at a destination. */
 export async function wantedAt(
-  destination: Destination,
+  at: Destination,
   { payload, end, facts, time }: Omit<Planned, 'wanted'>,
-): Promise<Wanted> {
-  const { location, onConflict, isContentKey, dedupe } = destination
-  const key = await destination.keyTemplate(payload, time, facts)
+): Promise<WantedAt> {
+  const { id, location, onConflict, isContentKey, dedupe } = at
+  const key = await at.keyTemplate(payload, time, facts)
   return {
-    ...{ destination: idOf(destination), location, key, sha256: payload.sha256 },
+    ...{ at, destination: id, location, key, sha256: payload.sha256 },
     ...{ onConflict, isContentKey, dedupe, expiresAt: end },
   }
 }
@@ -81,11 +87,10 @@ async function change(
   given: Payload,
   changes: PictureOptions,
   { destination, signal }: UploadRequest,
-  deps: UploaderDeps,
+  { payloads, sources, spool }: Uploader,
 ): Promise<Payload> {
   const { changePicture } = await import('../pictures/change.ts')
-  const { payloads, sources } = deps
-  const changing = { payloads, spool: spoolFor(destination, deps), fileSize: sources.fileSize }
+  const changing = { payloads, spool: destination.spool ?? spool, fileSize: sources.fileSize }
   const payload = await changePicture(given, changes, changing, signal)
   if (payload !== given) await given.dispose()
   return payload

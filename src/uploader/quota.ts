@@ -2,7 +2,8 @@ import { UploadError } from '../errors.ts'
 import { bytes as showSize } from '../log-lines.ts'
 import { quoteFile } from '../payload/index.ts'
 import type { QuotaRule, QuotaWindow } from '../store/contract.ts'
-import { hasRoom } from '../store/quotas.ts'
+import type { Database } from '../store/database.ts'
+import { hasRoom, readWindows } from '../store/quotas.ts'
 import { showDuration } from '../times.ts'
 
 /** Refuses a file that is larger than a whole quota: waiting does not help. @throws UploadError `too_large` */
@@ -16,7 +17,8 @@ export function assertFitsQuota(size: number, name: string, rules: readonly Quot
 }
 
 /** Refuses a request before its body is read if there is no room for a file of one byte. @throws UploadError `quota_exceeded` */
-export function assertRoom(windows: readonly QuotaWindow[]): void {
+export async function assertRoom(database: Database, rules: readonly QuotaRule[]): Promise<void> {
+  const windows = await database.read(db => readWindows(db, rules))
   const full = windows.find(({ rule, ...used }) => !hasRoom(rule, used, 1))
   if (full) throw quotaExceeded(full)
 }

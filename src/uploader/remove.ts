@@ -4,8 +4,8 @@ import type { HistoryEntry } from '../store/contract.ts'
 import { findFiles, type HistoryFilter } from '../store/history.ts'
 import { objectName } from '../store/objects.ts'
 import { noteRemoved, releaseRemovals, takeForRemoval } from '../store/removals.ts'
-import { type Destination, idOf, reach, removeKey } from './destinations.ts'
-import type { Uploader } from './index.ts'
+import type { Uploader } from './app.ts'
+import { type Destination, reach, removeKey } from './destinations.ts'
 
 /** Maximum number of history entries to read for one search term or object. */
 const MOST_ENTRIES = 10_000
@@ -113,7 +113,7 @@ export async function withCopies(
   const inputOf = ({ jobId, index }: HistoryEntry) => `${jobId}/${index}`
   const inputs = new Set(entries.map(inputOf))
   const all = [...entries]
-  const among = destinations.map(idOf)
+  const among = destinations.map(({ id }) => id)
   for (const jobId of new Set(entries.map(entry => entry.jobId))) {
     const ofJob = await database.read(db =>
       findFiles(db, { jobId, among, isRemoved: false, limit: MOST_ENTRIES }),
@@ -131,14 +131,14 @@ function unique(
   const objects = new Map(entries.map(entry => [nameOf(entry), entry]))
   return [...objects].map(([name, entry]) => {
     const { destination, key } = reach(entry, destinations) ?? {}
-    const at = destination && key !== undefined ? { destination: idOf(destination), key } : entry
+    const at = destination && key !== undefined ? { destination: destination.id, key } : entry
     return { name, destination: at.destination, key: at.key, covers }
   })
 }
 
 /** The destination of an object. Undefined if none leads to its location. */
 function find({ destination, key, name }: RemovalTarget, destinations: readonly Destination[]) {
-  return destinations.find(one => idOf(one) === destination && objectName(one.location, key) === name)
+  return destinations.find(one => one.id === destination && objectName(one.location, key) === name)
 }
 
 /** The result that a removal would have. */

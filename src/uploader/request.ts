@@ -1,13 +1,14 @@
+import { createHash } from 'node:crypto'
 import type { Payload } from '../payload/index.ts'
-import type { Spool } from '../payload/spool.ts'
 import type { RequestKey } from '../store/requests.ts'
 import { newUploadId } from '../store/upload-id.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
-import { type Destination, idOf } from './destinations.ts'
+import type { Destination } from './destinations.ts'
 import { type Caller, type Input, keptOrigin, type Outcome, type UploadOptions } from './input.ts'
 
 export interface UploadRequest {
   readonly destination: Destination
+  /** The caller disposes of the payloads of form inputs. */
   readonly inputs: readonly Input[]
   readonly caller: Caller
   readonly requestId: string
@@ -34,18 +35,35 @@ export const newUpload = (
   now: number,
 ): NewUpload => ({
   ...{ id: newUploadId(now), createdAt: now, owner, requestId, caller: caller.name },
-  destination: idOf(destination),
+  destination: destination.id,
   origins: origins.map(keptOrigin),
 })
-
-/** Where payloads for a destination are spooled: not there if it has a fallback, because its disk may have failed. */
-export function spoolFor({ target, fallback }: Destination, { spool }: { readonly spool: Spool }): Spool {
-  return fallback === undefined ? (target.spool ?? spool) : spool
-}
 
 /** Disposes of the payloads of form inputs. */
 export async function discard(inputs: readonly Input[]): Promise<void> {
   for (const input of inputs) {
     if (input.kind === 'form' && 'dispose' in input.payload) await input.payload.dispose()
   }
+}
+
+/**
+ * Hash of what a request asks for: its destination, its options and its inputs. A file counts by its name and bytes, even if
+ * it was not stored. Undefined if some bytes are unknown, because another request could have the same hash then.
+ *
+ * @param options those that are part of the fingerprint, always in the same order
+ */
+export function fingerprintOf(
+  destination: string,
+  options: object,
+  inputs: readonly Input[],
+): string | undefined {
+  const isKnown = (input: Input) => input.kind !== 'form' || input.payload.sha256 !== undefined
+  if (!inputs.every(isKnown)) return undefined
+  const text = JSON.stringify(options)
+  const asked = inputs.map(input =>
+    input.kind === 'form' ? [input.kind, input.origin, input.payload.sha256] : [input.kind, input.origin],
+  )
+  return createHash('sha256')
+    .update(JSON.stringify([text === '{}' ? destination : destination + text, asked]))
+    .digest('hex')
 }

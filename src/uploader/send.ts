@@ -7,8 +7,8 @@ import type { Payload } from '../payload/index.ts'
 import type { Stored, UploadObject } from '../providers/contract.ts'
 import { explain } from '../providers/shared/explain.ts'
 import { settleOpen } from '../store/objects.ts'
-import type { UploaderDeps } from './app.ts'
-import { type Destination, idOf } from './destinations.ts'
+import type { Runtime } from './app.ts'
+import type { Destination } from './destinations.ts'
 
 /** If a destination asks for a longer pause than this before a retry, the delivery fails at once. */
 const LONGEST_PAUSE_MS = 30_000
@@ -31,29 +31,22 @@ export async function sendObject(
   { signal, leftMs }: Pick<TimeLimit, 'signal' | 'leftMs'>,
   onPut: (putting: Promise<Stored>) => void = () => {},
 ): Promise<Stored> {
+  const { id, queue, target } = destination
+  const put = async () => {
+    signal.throwIfAborted()
+    return target.put(object, signal)
+  }
   const attempt = async () => {
-    const putting = putQueued(destination, object, signal)
+    // The next queued put starts when this one has really ended.
+    const putting = queue ? queue.run(put, signal) : put()
     onPut(putting)
     try {
       return await orAborted(putting, signal)
     } catch (error) {
-      throw explain(error, idOf(destination), `store "${object.key}"`)
+      throw explain(error, id, `store "${object.key}"`)
     }
   }
   return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, signal)
-}
-
-/** Settles, and lets the next queued put start, when the put has really ended. */
-function putQueued(
-  { queue, target }: Destination,
-  object: UploadObject,
-  signal: AbortSignal,
-): Promise<Stored> {
-  const putNow = async () => {
-    signal.throwIfAborted()
-    return target.put(object, signal)
-  }
-  return queue ? queue.run(putNow, signal) : putNow()
 }
 
 /** Whether an object may be at its destination although the transfer has failed. */
@@ -67,7 +60,7 @@ export async function settleUnknown(
   destination: Destination,
   name: string,
   key: string,
-  { database, owner }: Pick<UploaderDeps, 'database' | 'owner'>,
+  { database, owner }: Pick<Runtime, 'database' | 'owner'>,
 ): Promise<void> {
   const ifThere = destination.target.remove ? 'something' : 'permanent'
   const found = await exists(destination, key, AbortSignal.timeout(LOOK_MS)).then(
@@ -84,12 +77,6 @@ export async function exists({ target }: Destination, key: string, signal: Abort
 
 /** A payload with its object key, as providers get it. */
 export function toObject(payload: Payload, key: string): UploadObject {
-  return {
-    key,
-    size: payload.size,
-    contentType: payload.contentType,
-    sha256: payload.sha256,
-    path: payload.path,
-    read: payload.read,
-  }
+  const { size, contentType, sha256, path, read } = payload
+  return { key, size, contentType, sha256, path, read }
 }

@@ -8,16 +8,15 @@ import { type Claim, type Claimant, noteLook, retake } from '../store/claims.ts'
 import type { QuotaRule, StoredFile } from '../store/contract.ts'
 import { settleOpen } from '../store/objects.ts'
 import type { NewUpload } from '../store/upload-rows.ts'
-import { type Claimed, claimMore, finishLate } from '../store/uploads.ts'
-import type { UploaderDeps } from './app.ts'
-import { type Destination, idOf } from './destinations.ts'
+import { claimMore, finishLate } from '../store/uploads.ts'
+import type { Uploader } from './app.ts'
 import { keptUrl, keptUrlAgain } from './links.ts'
-import type { Planned } from './plan.ts'
+import type { Planned, WantedAt } from './plan.ts'
 import { exists, mayHaveArrived, sendObject, settleUnknown, toObject } from './send.ts'
 
 /** An upload that has begun. */
 export interface Delivery {
-  readonly deps: UploaderDeps
+  readonly deps: Uploader
   readonly upload: NewUpload
   readonly claimant: Claimant
   /** The quotas of the client. */
@@ -30,6 +29,14 @@ export interface Delivery {
   readonly others: StoredFile[]
   /** Work for the background that begins when the upload has ended. Undefined: it has. */
   waiting: (() => Promise<unknown>)[] | undefined
+}
+
+/** The upload has ended. The process goes on with what is left of it. */
+export function endDelivery(delivery: Delivery): void {
+  const { claimant, deps, waiting = [] } = delivery
+  delivery.waiting = undefined
+  claimant.id = deps.owner.id
+  for (const work of waiting) deps.background.run(work())
 }
 
 /** Does work in the background once the upload has ended. */
@@ -47,9 +54,11 @@ export function release({ open, waiting, deps }: Delivery, name: string): void {
 }
 
 /** A file for one destination. */
-export interface Part extends Claimed {
+export interface Part {
   readonly file: Planned
-  readonly destination: Destination
+  readonly wanted: WantedAt
+  /** What the upload may do with the object. */
+  readonly claim: Claim
   /** Which one it is for the file. Once a part of the file is sent, the others get it even if the client has gone. */
   readonly role: 'destination' | 'fallback' | 'mirror'
 }
@@ -69,10 +78,10 @@ type Mine = Extract<Claim, { is: 'mine' }>
 /** Stores a file at one destination. @throws UploadError */
 export async function deliverTo(part: Part, delivery: Delivery): Promise<StoredFile> {
   const { limits, ending } = delivery.deps
-  const limit = beginTimeLimit(limits.timeoutMs, ending, () => timedOut(part, limits.timeoutMs))
+  const { claim, wanted } = part
+  const limit = beginTimeLimit(limits.timeoutMs, ending, () => timedOut(wanted, limits.timeoutMs))
   const storing = { ...part, delivery, limit }
   try {
-    const { claim } = part
     // Most claims are for a new key, at which nothing can be.
     const found = claim.is === 'mine' && !claim.mayExist ? claim : await follow(storing)
     if (!('is' in found)) return found
@@ -91,7 +100,7 @@ const isGone = ({ delivery, role }: Storing) => delivery.signal.aborted && role 
 
 /** Follows a claim until it leads to a stored object, or to a key that the file can be sent to. */
 async function follow(storing: Storing): Promise<StoredFile | Mine> {
-  const { destination, wanted, role, delivery, limit } = storing
+  const { wanted, role, delivery, limit } = storing
   const { claimant, deps } = delivery
   const claimAgain = () => claimMore(deps.database, claimant, wanted)
   const ask = async () => {
@@ -100,16 +109,18 @@ async function follow(storing: Storing): Promise<StoredFile | Mine> {
     return next.is === 'wait' ? undefined : next
   }
   for (let claim = storing.claim; ; ) {
-    if (claim.is === 'conflict') throw conflict(destination, claim.key)
+    if (claim.is === 'conflict') throw conflict(wanted, claim.key)
     if (claim.is === 'wait') claim = await poll(ask, limit.signal)
     else if (claim.is === 'same') {
       const same = claim
       // If the destination can't be asked now, for example because its credentials may only write, the database counts. If it can
       // never be asked, the file is stored again.
       const isThere =
-        destination.target.exists && (await look(same.key, storing).catch(() => !limit.signal.aborted))
-      if (isThere)
-        return toFile(storing, same.key, await keptUrlAgain(destination, same, limit.signal), same.deleteUrl)
+        wanted.at.target.exists && (await look(same.key, storing).catch(() => !limit.signal.aborted))
+      if (isThere) {
+        const url = await keptUrlAgain(wanted.at, same, limit.signal)
+        return toFile(storing, same.key, { url, deleteUrl: same.deleteUrl })
+      }
       claim = await deps.database.tx(db => retake(db, claimant, same, wanted)) // it has vanished
     } else {
       if (role !== 'destination') delivery.open.add(claim.name)
@@ -121,9 +132,9 @@ async function follow(storing: Storing): Promise<StoredFile | Mine> {
 
 /** Whether a claimed key can be used: nothing that the server did not store is there, or it is replaced. */
 async function isFree({ name, key, mayExist }: Mine, storing: Storing): Promise<boolean> {
-  const { destination, wanted, delivery } = storing
+  const { wanted, delivery } = storing
   const { claimant, deps } = delivery
-  if (!mayExist || !destination.target.exists) return true
+  if (!mayExist || !wanted.at.target.exists) return true
   try {
     const isThere = await look(key, storing)
     const isReplaced = wanted.onConflict === 'replace' && key === wanted.key
@@ -137,28 +148,25 @@ async function isFree({ name, key, mayExist }: Mine, storing: Storing): Promise<
 }
 
 /** Whether an object is there. @throws UploadError if the destination can't tell */
-async function look(key: string, { destination, limit: { signal } }: Storing): Promise<boolean> {
+async function look(key: string, { wanted: { at }, limit: { signal } }: Storing): Promise<boolean> {
   try {
-    return await orAborted(exists(destination, key, signal), signal)
+    return await orAborted(exists(at, key, signal), signal)
   } catch (error) {
-    throw explain(error, idOf(destination), `look for "${key}"`)
+    throw explain(error, at.id, `look for "${key}"`)
   }
 }
 
 /** Sends an object, and retries transient failures until the time limit. */
 async function put(claim: Mine, storing: Storing): Promise<StoredFile> {
-  const { file, delivery, limit } = storing
+  const { file, wanted, delivery, limit } = storing
   const { deps, open } = delivery
   open.add(claim.name)
   let putting: Promise<Stored> | undefined
   try {
     const object = toObject(file.payload, claim.key)
     const onPut = (one: Promise<Stored>) => (putting = one)
-    return toStored(
-      await sendObject(storing.destination, object, deps.limits.retries, limit, onPut),
-      claim.key,
-      storing,
-    )
+    const stored = await sendObject(wanted.at, object, deps.limits.retries, limit, onPut)
+    return toFile(storing, claim.key, { ...stored, url: keptUrl(wanted.at, claim.key, stored) })
   } catch (error) {
     const abandoned = limit.signal.aborted ? putting : undefined
     if (abandoned || mayHaveArrived(error)) settleLater(claim, abandoned, storing)
@@ -173,49 +181,45 @@ async function put(claim: Mine, storing: Storing): Promise<StoredFile> {
  * @param abandoned the transfer, if it goes on. It still reads the payload
  */
 function settleLater({ name, key }: Mine, abandoned: Promise<Stored> | undefined, storing: Storing): void {
-  const { destination, file, role, delivery } = storing
+  const { wanted, file, role, delivery } = storing
   const { deps, upload } = delivery
   const dispose = file.payload.hold()
   later(delivery, async () => {
     try {
       const stored = await abandoned?.catch(() => undefined)
-      const quotas = role === 'mirror' ? [] : delivery.quotas
-      if (stored) await finishLate(deps.database, upload, toStored(stored, key, storing), quotas)
-      else await settleUnknown(destination, name, key, deps)
+      if (!stored) return await settleUnknown(wanted.at, name, key, deps)
+      const late = toFile(storing, key, { ...stored, url: keptUrl(wanted.at, key, stored) })
+      await finishLate(deps.database, upload, late, role === 'mirror' ? [] : delivery.quotas)
     } finally {
       dispose()
     }
   })
 }
 
-const toStored = (stored: Stored, key: string, storing: Storing): StoredFile =>
-  toFile(storing, key, keptUrl(storing.destination, key, stored), stored.deleteUrl)
-
+/** @param url as the database keeps it */
 function toFile(
-  { file: { index, origin, payload }, wanted: { destination, location, expiresAt } }: Storing,
+  { file: { index, payload }, wanted, delivery: { upload } }: Storing,
   key: string,
-  url: string,
-  deleteUrl: string | undefined,
+  { url, deleteUrl }: { readonly url: string; readonly deleteUrl?: string | undefined },
 ): StoredFile {
   const { size, contentType, sha256 } = payload
-  const end = expiresAt ?? undefined
+  const { destination, location, expiresAt } = wanted
   return {
-    ...{ index, origin, url, key, size, contentType, sha256 },
-    ...{ deleteUrl, expiresAt: end, location, destination },
+    ...{ index, origin: upload.origins[index] ?? '', url, key, size, contentType, sha256 },
+    ...{ deleteUrl, expiresAt: expiresAt ?? undefined, location, destination },
   }
 }
 
-function conflict(destination: Destination, key: string): ConflictError {
+function conflict({ destination }: WantedAt, key: string): ConflictError {
   return new ConflictError(
     'destination_failed',
-    `"${key}" already exists at ${idOf(destination)}, and its onConflict is "error". Upload the file under another name.`,
+    `"${key}" already exists at ${destination}, and its onConflict is "error". Upload the file under another name.`,
   )
 }
 
-function timedOut({ destination, wanted: { key } }: Part, timeoutMs: number): UploadError {
-  const [id, time] = [idOf(destination), `within ${timeoutMs / 1000} s`]
-  const { outgoing } = destination
-  const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
-  const message = `Could not store "${key}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
+function timedOut({ at, key }: WantedAt, timeoutMs: number): UploadError {
+  const used = [...(at.outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
+  const through = used && `, through the proxy ${used}`
+  const message = `Could not store "${key}" at ${at.id} within ${timeoutMs / 1000} s${through}. Try again`
   return new UploadError('destination_timeout', `${message}, or raise limits.destinationTimeout.`)
 }

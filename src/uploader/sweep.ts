@@ -12,7 +12,7 @@ import {
   takeDue,
 } from '../store/removals.ts'
 import type { Runtime } from './app.ts'
-import { type Destination, idOf, reach, removeKey } from './destinations.ts'
+import { type Destination, reach, removeKey } from './destinations.ts'
 
 /** Number of objects that one transaction takes, and that are removed at a time. */
 const AT_ONCE = 32
@@ -107,10 +107,19 @@ async function sweep(removable: readonly Destination[], sweeping: Sweeping): Pro
   await owner.keepAlive()
   const now = sweeping.now()
   await mapConcurrently(removable, removable.length, destination =>
-    sweepDestination(idOf(destination), now, sweeping),
+    sweepDestination(destination.id, now, sweeping),
   )
   if (listener && !stopped.aborted)
-    listener.due(await database.read(db => countDue(db, now, removable.map(idOf), MOST_COUNTED)))
+    listener.due(
+      await database.read(db =>
+        countDue(
+          db,
+          now,
+          removable.map(({ id }) => id),
+          MOST_COUNTED,
+        ),
+      ),
+    )
 }
 
 /** Result for one expired object. */

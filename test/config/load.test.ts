@@ -286,7 +286,7 @@ describe('aliases of providers', () => {
       auth: { keys: [{ name: 'k', key: 'k', destinations: [alias, 's3/screens', `${alias}/blog`] }] },
     })
     expect(destinations.map(idOf)).toEqual(['s3/blog', 's3/screens', 's3/a', 'local/Default'])
-    expect(idOf(chooseDestination(destinations, settings.default))).toBe('s3/blog')
+    expect(idOf(chooseDestination({ destinations, defaultId: settings.default }))).toBe('s3/blog')
     expect(secrets).toContain('hunter2')
   })
 

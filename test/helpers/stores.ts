@@ -13,7 +13,7 @@ import { sql } from '../../src/store/sql.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { idPrefix, newUploadId } from '../../src/store/upload-id.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
-import { type Begun, begin, claimMore, finish } from '../../src/store/uploads.ts'
+import { type Begun, begin, claimMore, finish, type PlannedFile } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { makeDirectory } from './directory.ts'
 import { missing } from './needs.ts'
@@ -129,8 +129,10 @@ export function newUpload(change: Partial<NewUpload> = {}): NewUpload {
 }
 
 /** The claims of files that are not refused, in order. */
-const claimsOf = (files: Extract<Begun, { is: 'begun' }>['files']) =>
-  files.flatMap(one => ('objects' in one ? one.objects.map(({ claim }) => claim) : []))
+export const claimsOf = (begun: Begun, files: readonly PlannedFile[]): Claim[] =>
+  begun.is === 'known'
+    ? []
+    : files.flatMap(({ wanted }) => wanted.flatMap(one => begun.claims.get(one) ?? []))
 
 export function newFile(change: Partial<StoredFile> = {}): StoredFile {
   return {
@@ -198,7 +200,7 @@ export async function newActor(database: Database) {
     const files = wanted.map((one, index) => ({ index, size: 1, wanted: [one] }))
     const begun = await begin(database, upload, claimant, files, {})
     if (begun.is === 'known') throw new Error('it has no key')
-    const claims = claimsOf(begun.files)
+    const claims = claimsOf(begun, files)
     return {
       ...{ upload, claimant, claims, shown: claims.map(show) },
       claimMore: (one: Wanted) => claimMore(database, claimant, one),

@@ -9,13 +9,13 @@ import { createSpool } from '../../src/payload/spool.ts'
 import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
 import { createOwner } from '../../src/store/owners.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
-import { createBackground, type UploaderDeps } from '../../src/uploader/app.ts'
-import type { DestinationSpec } from '../../src/uploader/destinations.ts'
+import { createBackground, type Uploader } from '../../src/uploader/app.ts'
+import { chooseDestination, type DestinationSpec } from '../../src/uploader/destinations.ts'
 import { createFinalizer } from '../../src/uploader/finalize.ts'
-import { createUploader, type Uploaded } from '../../src/uploader/index.ts'
-import type { Caller } from '../../src/uploader/input.ts'
+import type { Caller, Input } from '../../src/uploader/input.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
-import type { UploadRequest } from '../../src/uploader/request.ts'
+import { discard, type UploadRequest } from '../../src/uploader/request.ts'
+import { type Uploaded, upload } from '../../src/uploader/upload.ts'
 import { makeDirectory } from './directory.ts'
 import { bytesOf } from './provider-contract.ts'
 import { closed } from './stores.ts'
@@ -41,7 +41,7 @@ export type Asked = Partial<Omit<UploadRequest, 'destination' | 'inputs'>> & { r
  */
 export async function openProcess(
   destinations: Readonly<Record<string, TestDestination>>,
-  change: Partial<UploaderDeps> = {},
+  change: Partial<Uploader> = {},
   directory?: string,
 ) {
   const home = directory ?? (await makeDirectory())
@@ -59,7 +59,7 @@ export async function openProcess(
   const env = { PATH: process.env['PATH'] }
   const finalizer = createFinalizer({ database, owner, ending: ending.signal, env, mask, warn })
   const spool = createSpool(join(home, 'spool'))
-  const deps: UploaderDeps = {
+  const deps: Uploader = {
     ...{ database, owner, finalizer, background, spool, mask, warn, ending: ending.signal },
     payloads: createPayloads(0),
     slots: createNamedSlots(8, 100),
@@ -67,22 +67,19 @@ export async function openProcess(
     destinations: await openDestinations(specs, '{filename}{extname}', () => {}),
     ...{ defaultId: specs[0] && `test/${specs[0].name}`, leftOut: [], hooks: [] },
     sources: { fileSize: 1e9, urlTimeoutMs: 1000, isOwn: async () => false, env },
-    withLinks: upload => upload,
     limits: { timeoutMs: 10_000, retries: 0 },
     ...change,
   }
-  finalizer.adopt(deps.hooks, deps.withLinks)
+  finalizer.adopt(deps.hooks, upload => upload)
   onTestFinished(async () => {
     ending.abort(new Error('the test is over'))
     await owner.end()
   })
-  const uploader = createUploader(deps)
   const payloadOf = (content: string, name = 'a.txt'): Promise<Payload> =>
     deps.payloads.read(bodyOf(content), { name, spool, limit: 1e9 })
   return {
     ...{
       deps,
-      uploader,
       database,
       owner,
       finalizer,
@@ -94,15 +91,16 @@ export async function openProcess(
     },
     /** Uploads files, by name. */
     async send(files: Readonly<Record<string, string>>, { to = '', ...more }: Asked = {}) {
-      const inputs = []
+      const inputs: Input[] = []
       for (const [origin, content] of Object.entries(files))
-        inputs.push({ kind: 'form' as const, origin, payload: await payloadOf(content, origin) })
-      return uploader.upload({
-        destination: uploader.choose({ configName: to }, CALLER),
+        inputs.push({ kind: 'form', origin, payload: await payloadOf(content, origin) })
+      const request: UploadRequest = {
+        destination: chooseDestination(deps, { configName: to }),
         ...{ inputs, caller: CALLER, requestId: 'r1', baseUrl: 'http://127.0.0.1/' },
         signal: new AbortController().signal,
         ...more,
-      })
+      }
+      return upload(request, deps).finally(() => discard(inputs))
     },
   }
 }

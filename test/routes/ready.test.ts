@@ -38,8 +38,11 @@ it('attack: a flood of checks asks the database once a second', async () => {
       return database.tx(work)
     },
   })
-  const remote = { target: {} } as Destination
-  const route = createReadyRoute({ owner, choose: () => remote }, () => false)
+  const remote = { type: 's3', name: 'a', target: {} } as Destination
+  const route = createReadyRoute(
+    { owner, destinations: [remote], defaultId: undefined, leftOut: [] },
+    () => false,
+  )
   const server = express().get('/ready', route).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')

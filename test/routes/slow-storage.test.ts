@@ -27,7 +27,7 @@ it('a complete form was answered 408 when the disk took longer than bodyIdleMs',
       payloads: createPayloads(0),
       spool: slow,
       limits: { fileSize: 1e6, files: 9, jsonBody: 0, bodyIdleMs: 100 },
-      onFile: () => {},
+      underWay: [],
     })
     const told = read.then(
       ({ inputs }) => inputs.map(({ origin }) => origin).join(),

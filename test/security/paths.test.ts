@@ -246,8 +246,9 @@ it('attack: clients name a file by its path and leave while it is opened, until 
   for (let index = 0; index < 20; index++) {
     const leaving = createCanceller()
     const input: Input = { kind: 'path', origin: path, path }
-    const from = { payloads: createPayloads(), sources: settings }
-    const obtained = obtain(input, { caller, signal: leaving.signal }, spool, from)
+    const from = { payloads: createPayloads(), spool, sources: settings }
+    const destination = { spool: undefined }
+    const obtained = obtain(input, { caller, destination, signal: leaving.signal }, from)
     leaving.abort(new Error('left'))
     await expect(obtained).rejects.toThrow('left')
     expect(openFiles()).not.toContain(path)

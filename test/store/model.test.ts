@@ -12,7 +12,7 @@ import { earlierRequest, REQUEST_KEPT_MS } from '../../src/store/requests.ts'
 import { type Db, sql } from '../../src/store/sql.ts'
 import type { NewUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate, type PlannedFile } from '../../src/store/uploads.ts'
-import { databaseEngines, newUpload } from '../helpers/stores.ts'
+import { claimsOf, databaseEngines, newUpload } from '../helpers/stores.ts'
 
 /** Sequences of steps. test/chaos/model.test.ts has many. */
 const SEQUENCES = Number(process.env['MODEL_SEQUENCES'] ?? 30)
@@ -205,10 +205,12 @@ async function beginRun(world: World, process: Process, asked: Request): Promise
     return
   }
   if (before) expect(mayRepeat(before, world), 'a key has one outcome').toBe(true)
-  const parts = begun.files.flatMap((one, n) => {
-    if (!('objects' in one)) return []
-    return one.objects.map(({ wanted, claim }): Part => ({ index: n, wanted, claim, state: 'open' }))
-  })
+  const parts = files.flatMap(({ index, wanted: all }) =>
+    all.flatMap((wanted): Part[] => {
+      const claim = begun.claims.get(wanted)
+      return claim ? [{ index, wanted, claim, state: 'open' }] : []
+    }),
+  )
   const run: Run = {
     ...{ upload, request, process, claimant, parts, open: new Set(), looked: new Set(), late: [] },
     ...{ window: windowOf(now), hasEnded: false, links: [], lateLinks: [] },
@@ -300,10 +302,12 @@ async function finishRun(world: World, run: Run): Promise<void> {
   run.claimant.id = process.owner.id
   run.links = finished.files.flatMap(({ index, location, key, expiresAt, mirrors = [] }) => {
     const content = request.specs[index]!.content
+    const asked = parts.find(part => part.index === index)?.wanted.expiresAt ?? undefined
     const copies = mirrors.filter(copy => copy.key !== undefined)
-    return [{ location, key, expiresAt }, ...copies].map(one =>
-      give(world, one.location!, one.key!, content, one.expiresAt),
-    )
+    return [
+      give(world, location, key, content, expiresAt),
+      ...copies.map(copy => give(world, copy.location!, copy.key!, content, asked)),
+    ]
   })
   if (request.hasQuota) count(world.used, run.window, finished.files.length)
   process.runs.splice(process.runs.indexOf(run), 1)
@@ -319,9 +323,8 @@ async function finishRun(world: World, run: Run): Promise<void> {
 }
 
 function toCopy(run: Run, part: Part): Copy {
-  const { destination, location, key, url, expiresAt } = toFile(run, part)
-  if (part.state !== 'stored') return { destination, error: 'it failed' }
-  return { destination, location, key, url, ...(expiresAt !== undefined && { expiresAt }) }
+  const { destination, location, key, url } = toFile(run, part)
+  return part.state === 'stored' ? { destination, location, key, url } : { destination, error: 'it failed' }
 }
 
 /** What `deliver` does once an upload has ended: a late transfer arrives, or the destination is asked. */
@@ -461,8 +464,9 @@ async function assertClean(world: World): Promise<void> {
   const asked = { specs, hasQuota: false, key: undefined, fingerprint: '' }
   const claimant = { id: 'last', claimed: new Set<string>() }
   const upload = newUpload({ id: 'last', createdAt: world.now, owner: last.owner.id })
-  const begun = await begin(last.database, upload, claimant, planned(asked, world.now), {})
-  expect(JSON.stringify(begun), 'nobody waits for the dead').not.toContain('wait')
+  const files = planned(asked, world.now)
+  const begun = await begin(last.database, upload, claimant, files, {})
+  expect(JSON.stringify(claimsOf(begun, files)), 'nobody waits for the dead').not.toContain('wait')
 }
 
 const KEYS = ['a.png', 'A.png', 'a-2.png', 'hash.png']

@@ -11,7 +11,7 @@ import { earlierRequest } from '../../src/store/requests.ts'
 import { sql } from '../../src/store/sql.ts'
 import { type NewUpload, readUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate } from '../../src/store/uploads.ts'
-import { AT, kill, newFile, newOwnerIn, newUpload, storeTest } from '../helpers/stores.ts'
+import { AT, claimsOf, kill, newFile, newOwnerIn, newUpload, storeTest } from '../helpers/stores.ts'
 
 const OBJECT = objectName(AT.location, 'a.png')
 const DAY_MS = 24 * 3_600_000
@@ -50,7 +50,7 @@ async function start(database: Database, asked: Asked) {
   const files = wanted.map((one, index) => ({ index, size: sizes[index] ?? 1, wanted: [one] }))
   const request = key === undefined ? undefined : { key, fingerprint, seed: `seed of ${upload.id}` }
   const begun = await begin(database, upload, claimant, files, { request, quotas })
-  return { upload, claimant, wanted, begun }
+  return { upload, claimant, wanted, begun, claims: claimsOf(begun, files) }
 }
 
 const stored = (key = 'a.png', change: Partial<StoredFile> = {}) =>
@@ -111,24 +111,24 @@ describe('uploads', () => {
         ...{ ...at, key, sha256: key, onConflict: 'rename', isContentKey: false },
         ...{ dedupe: false, expiresAt: LATER },
       })
-    const copy = { ...at, key: 'a.png', url: 'u', expiresAt: LATER }
-    const gone = { ...at, key: 'gone.png', url: 'u' }
+    const copy = { ...at, key: 'a.png', url: 'u' }
+    const gone = { ...at, destination: 'local/n', key: 'gone.png', url: 'u' }
     const { files } = await finish(database, upload, {
       ...{
         state: 'failed',
-        files: [stored('a.png', { mirrors: [copy, gone] })],
+        files: [stored('a.png', { mirrors: [copy, gone], expiresAt: LATER })],
         failed: [{ ...FAILED, index: 1 }],
       },
       others: [stored('b.png', { index: 1 })],
     })
-    expect(files[0]?.mirrors).toEqual([copy, { destination: at.destination, error: expect.any(String) }])
+    expect(files[0]?.mirrors).toEqual([copy, { destination: gone.destination, error: expect.any(String) }])
     const entries = (await history(database)).map(({ destination, key, expiresAt }) => [
       destination,
       key,
       expiresAt,
     ])
     expect(entries.sort()).toEqual([
-      [AT.destination, 'a.png', undefined],
+      [AT.destination, 'a.png', LATER],
       [AT.destination, 'b.png', undefined],
       [at.destination, 'a.png', LATER],
     ])
@@ -228,8 +228,8 @@ describe('uploads', () => {
       expect(await earlier()).toMatchObject({
         ...{ time: createdAt, seed: `seed of ${first.upload.id}`, known: undefined },
       })
-      const { begun, upload } = await start(database, { ...asked, owner: me.id })
-      expect(begun).toMatchObject({ files: [{ objects: [{ claim: { is: 'mine', key: 'a.png' } }] }] })
+      const { claims, upload } = await start(database, { ...asked, owner: me.id })
+      expect(claims).toMatchObject([{ is: 'mine', key: 'a.png' }])
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 1 }])
       expect(await read(database, first.upload)).toMatchObject({ state: 'failed' })
       expect(await earlier(), 'it is the time in object keys').toMatchObject({ time: createdAt })
@@ -245,23 +245,22 @@ describe('uploads', () => {
       const { claimant, wanted } = await start(database, { owner: other.id, key: 'k', keys: ['b.png'] })
       await claimMore(database, claimant, { ...wanted[0]!, key: 'x.png', sha256: 'a.png' })
       await other.die()
-      const { begun } = await start(database, { owner: me.id, key: 'k' })
-      expect(begun).toMatchObject({ files: [{ objects: [{ claim: { is: 'mine', key: 'a.png' } }] }] })
+      const { claims } = await start(database, { owner: me.id, key: 'k' })
+      expect(claims).toMatchObject([{ is: 'mine', key: 'a.png' }])
     })
   })
 
   describe('with a quota', () => {
     it('take what fits, in order, and nothing beyond', async ({ database, me }) => {
       const keys = ['a', 'b', 'c', 'd']
-      const { begun } = await start(database, { owner: me.id, keys, sizes: [60, 50, 40, 1], quotas: [QUOTA] })
-      const full = { full: { rule: QUOTA, files: 1, bytes: 60 } }
-      const got = 'files' in begun ? begun.files : []
-      expect(got).toMatchObject([
-        { objects: [{}] },
-        full,
-        { objects: [{}] },
-        { full: { files: 2, bytes: 100 } },
+      const sizes = [60, 50, 40, 1]
+      const { begun, claims } = await start(database, { owner: me.id, keys, sizes, quotas: [QUOTA] })
+      const full = begun.is === 'begun' ? [...begun.full] : []
+      expect(full).toMatchObject([
+        [1, { rule: QUOTA, files: 1, bytes: 60 }],
+        [3, { files: 2, bytes: 100 }],
       ])
+      expect(claims).toMatchObject([{ key: 'a' }, { key: 'c' }])
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 2, bytes: 100 }])
     })
 
@@ -279,8 +278,7 @@ describe('uploads', () => {
           quotas: [{ ...QUOTA, files: 30 }],
         }),
       )
-      const files = (await Promise.all(begin20)).flatMap(({ begun }) => ('files' in begun ? begun.files : []))
-      expect(files.filter(file => 'objects' in file)).toHaveLength(30)
+      expect((await Promise.all(begin20)).flatMap(({ claims }) => claims)).toHaveLength(30)
       expect(await windows(database, QUOTA)).toMatchObject([{ files: 30, bytes: 30 }])
     })
 
@@ -289,8 +287,8 @@ describe('uploads', () => {
       const two = { ...QUOTA, files: 2 }
       let n = 0
       const ask = async (person: QuotaRule) => {
-        const { begun } = await start(database, { owner: me.id, keys: [`${n++}`], quotas: [two, person] })
-        return 'files' in begun && 'objects' in begun.files[0]!
+        const { claims } = await start(database, { owner: me.id, keys: [`${n++}`], quotas: [two, person] })
+        return claims.length === 1
       }
       expect([await ask(alice!), await ask(alice!), await ask(bob!), await ask(bob!)]).toEqual([
         true,

@@ -5,7 +5,7 @@ import { Problem } from '../../src/problem.ts'
 import type { Stored, Target, UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
 import { currentQuotas } from '../../src/store/quotas.ts'
-import type { Uploaded } from '../../src/uploader/index.ts'
+import type { Uploaded } from '../../src/uploader/upload.ts'
 import { bytesOf } from '../helpers/provider-contract.ts'
 import { CALLER, keysOf, openProcess } from '../helpers/uploader.ts'
 

@@ -18,7 +18,7 @@ interface Case {
 function choose([picbed, configName]: Asked, { all = ALL, allowed, ...more }: Case = {}): string {
   const choice = { ...(picbed !== undefined && { picbed }), ...(configName !== undefined && { configName }) }
   const defaultId = 'defaultId' in more ? more.defaultId : 's3/blog'
-  return idOf(chooseDestination(named(all), defaultId, choice, allowed))
+  return idOf(chooseDestination({ destinations: named(all), defaultId }, choice, allowed))
 }
 
 const ONE: Case = { all: 'webdav/nas', defaultId: undefined }

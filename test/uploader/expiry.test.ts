@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { Destination } from '../../src/uploader/destinations.ts'
-import type { Expires, ExpiryRule } from '../../src/uploader/expires.ts'
-import { assertMayExpire, expiresAt } from '../../src/uploader/expiry.ts'
+import { assertMayExpire, type Expires, type ExpiryRule, expiresAt } from '../../src/uploader/expiry.ts'
 
 const NOW = 1_000_000_000
 const HOUR = 60 * 60 * 1000
 
-const at = (expiry?: ExpiryRule) => ({ type: 's3', name: 'shots', expiry }) as Destination
+const at = (expiry?: ExpiryRule) => ({ id: 's3/shots', expiry })
 
 describe('what a request may ask for', () => {
   it.each<[string, ExpiryRule, Expires]>([

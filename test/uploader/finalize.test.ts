@@ -7,8 +7,7 @@ import { findFiles } from '../../src/store/history.ts'
 import { advance } from '../../src/store/pending.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
-import { FinalizationPending } from '../../src/uploader/finalization-pending.ts'
-import { LONGEST_PAUSE_MS } from '../../src/uploader/finalize.ts'
+import { FinalizationPending, LONGEST_PAUSE_MS } from '../../src/uploader/finalize.ts'
 import type { Hook } from '../../src/uploader/hooks.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { lockSqlite } from '../helpers/sqlite.ts'
@@ -198,7 +197,7 @@ it('after a reload, pending uploads are finished by the new hooks, what began be
   const [first, second] = [makeHook('first'), makeHook('second')]
   let isReloaded = false
   const here: TestProcess = await open([first.hook], async () => {
-    if (isReloaded) here.finalizer.adopt([second.hook], here.deps.withLinks)
+    if (isReloaded) here.finalizer.adopt([second.hook], upload => upload)
   })
   const id = await uploadPending(here, first)
   isReloaded = true

@@ -104,7 +104,7 @@ it('pending uploads are finished, also those that were planned by a clock that h
   for (const id of ids.slice(1)) await writeFile(join(directory, id), '')
   await here.database.tx(async db => {
     await db.run(sql`update uploads set due_at = ${await db.now()}`)
-    await db.run(sql`update uploads set due_at = due_at + ${30 * DAY_MS} where id = ${ids[2]}`)
+    await db.run(sql`update uploads set due_at = due_at + ${30 * DAY_MS} where id = ${ids[2]!}`)
   })
   await start(here)
   const states = () =>

@@ -9,7 +9,14 @@ const STORED = { url: 'https://img.example/a.png' }
 const { signal } = new AbortController()
 
 const at = (change: Partial<Omit<Destination, 'target'>> & { target?: Partial<Target> } = {}) =>
-  ({ type: 's3', name: 'my shots', rewriteUrl: (url: string) => url, target: {}, ...change }) as Destination
+  ({
+    type: 's3',
+    name: 'my shots',
+    id: 's3/my shots',
+    rewriteUrl: (url: string) => url,
+    target: {},
+    ...change,
+  }) as Destination
 
 describe('the link to what was stored', () => {
   it.each([

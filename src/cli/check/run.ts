@@ -1,6 +1,6 @@
 import { messageOf } from '../../errors.ts'
 import { tryOut } from '../../server/try-out.ts'
-import { chooseDestination, type Destination, idOf, splitId } from '../../uploader/destinations.ts'
+import { chooseDestination, type Destination, splitId } from '../../uploader/destinations.ts'
 import type { Call } from '../define.ts'
 import { type ConfigOption, withUploader } from '../open.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
@@ -29,8 +29,7 @@ export function check(
     let chosen = uploader.destinations
     if (id !== undefined) {
       const { type: picbed, name: configName } = splitId(id)
-      const { settings, leftOut } = config
-      chosen = [chooseDestination(chosen, settings.default, { picbed, configName }, undefined, leftOut)]
+      chosen = [chooseDestination(uploader, { picbed, configName })]
     }
     let code = 0
     for (const destination of chosen) {
@@ -39,10 +38,10 @@ export function check(
         await prepare?.(destination)
         const done = await tryOut(destination, uploader, config)
         const proxies = [...(destination.outgoing?.used ?? [])].join(' and ')
-        say('ok', `${idOf(destination)}: ${done}${proxies && `, through the proxy ${proxies}`}`)
+        say('ok', `${destination.id}: ${done}${proxies && `, through the proxy ${proxies}`}`)
       } catch (error) {
         code = 1
-        say('FAILED', `${idOf(destination)}: ${messageOf(error)}`)
+        say('FAILED', `${destination.id}: ${messageOf(error)}`)
       }
       for (const note of notes) say('note', note)
     }

@@ -22,7 +22,7 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
     const ids = words.length > 0 ? words : (await uploader.database.read(pendingUploads)).map(({ id }) => id)
     if (ids.length === 0) terminal.note('There are no pending uploads.')
     return finishEach(ids, terminal, async id => {
-      const upload = await uploader.finalize(id, undefined, AbortSignal.timeout(MOST_MS))
+      const upload = await uploader.finalizer.retry(id, undefined, AbortSignal.timeout(MOST_MS))
       if (upload === undefined) throw new Error('there is no pending upload with this id')
       return upload.files.map(file => file.url)
     })

@@ -88,7 +88,7 @@ function list(
 /** Entries with links instead of kept URLs. */
 async function withLinksOf(kept: readonly HistoryEntry[], config: LoadedConfig): Promise<HistoryEntry[]> {
   const rules = config.destinations.map(({ type, name, common }) => ({
-    ...{ type, name },
+    id: idOf({ type, name }),
     rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
   }))
   const bases = new Map<string, Promise<string>>()

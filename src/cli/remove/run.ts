@@ -1,8 +1,7 @@
 import type { HistoryEntry } from '../../store/contract.ts'
 import { countFiles, findFiles, type HistoryFilter } from '../../store/history.ts'
 import { showDuration, showMoment } from '../../times.ts'
-import { idOf } from '../../uploader/destinations.ts'
-import type { Uploader } from '../../uploader/index.ts'
+import type { Uploader } from '../../uploader/app.ts'
 import {
   findByWord,
   findRemoved,
@@ -29,7 +28,7 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
   if (isSelection === words.length > 0 || (isSelection && destination === undefined))
     throw new Error('Specify links, object keys or ids, or --destination with --older-than.')
   return withUploader(options, terminal, { use: dryRun ? 'read' : 'change' }, async ({ uploader }) => {
-    const among = uploader.destinations.map(idOf).filter(id => isWithin(id, destination))
+    const among = uploader.destinations.map(({ id }) => id).filter(id => isWithin(id, destination))
     if (among.length === 0) throw new Error(`"${destination}" is not a destination of this configuration.`)
     const folder = path?.replace(/^\/+|(?<!\/)\/+$/g, '') || undefined
     const filter = { among, before: Date.now() - (olderThan ?? 0), isRemoved: false, folder }

@@ -136,7 +136,7 @@ function withoutMirrors(options: unknown, isLeft: (id: unknown) => boolean): unk
 function findInUse(all: readonly DestinationName[], wanted: unknown): string | undefined {
   if (typeof wanted !== 'string') return all.length === 1 && all[0] ? idOf(all[0]) : undefined
   try {
-    return idOf(chooseDestination(all, wanted))
+    return idOf(chooseDestination({ destinations: all, defaultId: wanted }))
   } catch (error) {
     if (error instanceof UploadError) return undefined
     throw error

@@ -4,6 +4,7 @@ import { once } from '../../flow/once.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Payload, Payloads } from '../../payload/index.ts'
 import type { Spool } from '../../payload/spool.ts'
+import type { Destination } from '../destinations.ts'
 import type { Caller, Input } from '../input.ts'
 import type { Source } from './source.ts'
 
@@ -30,20 +31,23 @@ export interface SourceSettings {
  * @throws UploadError `source_forbidden` if the client may not upload it, `source_failed` if it can't be read,
  *   `too_large`, `insufficient_storage`
  */
-export async function obtain(input: Input, asker: Asker, spool: Spool, deps: ObtainDeps): Promise<Payload> {
-  if (input.kind !== 'form') return fetchInput(input, asker, spool, deps)
+export async function obtain(input: Input, asker: Asker, deps: ObtainDeps): Promise<Payload> {
+  if (input.kind !== 'form') return fetchInput(input, asker, deps)
   if (!asker.caller.sources.has('form')) throw notAdmitted('form', asker.caller)
   if ('error' in input.payload) throw input.payload.error
   return input.payload
 }
 
 interface Asker {
+  readonly destination: Pick<Destination, 'spool'>
   readonly caller: Caller
   readonly signal: AbortSignal
 }
 
 interface ObtainDeps {
   readonly payloads: Payloads
+  /** For destinations that have no spool. */
+  readonly spool: Spool
   readonly sources: SourceSettings
 }
 
@@ -51,9 +55,8 @@ type OtherInput = Exclude<Input, { kind: 'form' }>
 
 async function fetchInput(
   input: OtherInput,
-  { caller, signal }: Asker,
-  spool: Spool,
-  { payloads, sources: settings }: ObtainDeps,
+  { destination, caller, signal }: Asker,
+  { payloads, spool, sources: settings }: ObtainDeps,
 ): Promise<Payload> {
   const most = Math.min(settings.fileSize, caller.fileSize ?? Infinity)
   const limited = most === settings.fileSize ? settings : { ...settings, fileSize: most }
@@ -61,7 +64,7 @@ async function fetchInput(
   const payload = await payloads.read(readUntil(signal, body), {
     name,
     folders,
-    spool,
+    spool: destination.spool ?? spool,
     limit: most,
   })
   try {
