@@ -115,7 +115,8 @@ describe('a proxy on this machine that shows itself', () => {
       const app = await startApp({ config: { server: { key: KEY } } })
       await ask(app.url, 'GET', '/')
       expect(warnings(app)).toEqual([])
-      for (const path of ['/files/Default/a', '/', '/upload']) await get(app, path, { [name]: '203.0.113.9' })
+      for (const path of ['/files/Default/a', '/page/me', '/upload'])
+        await get(app, path, { [name]: '203.0.113.9' })
       expect(warnings(app)).toMatchObject([{ msg: expect.stringContaining('auth.loopbackExempt to false') }])
     },
   )
