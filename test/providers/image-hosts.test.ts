@@ -1,7 +1,4 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { catbox } from '../../src/providers/catbox.ts'
 import { chevereto } from '../../src/providers/chevereto.ts'
 import { imgbb } from '../../src/providers/imgbb.ts'
@@ -11,11 +8,11 @@ import { piclist } from '../../src/providers/piclist.ts'
 import { loadProviders } from '../../src/providers/registry.ts'
 import { smms } from '../../src/providers/smms.ts'
 import { examplesOf } from '../helpers/documents.ts'
+import { describePreset, type Preset } from '../helpers/form-hosts.ts'
 import { fromPicGo } from '../helpers/from-picgo.ts'
-import { describePreset, openHost, type Preset } from '../helpers/http-exchange.ts'
-import { objectOf } from '../helpers/provider-contract.ts'
+import { play } from '../helpers/player.ts'
+import { open, put } from '../helpers/target.ts'
 
-const never = () => new AbortController().signal
 const HOSTS = (await loadProviders()).filter(
   ({ about, type }) => about?.family === 'host' || type === 'piclist',
 )
@@ -34,19 +31,12 @@ it.each(HOSTS.map(host => [host.type, host] as const))(
   async (type, provider) => {
     const [example] = Object.values(examplesOf(type))
     for (const [status, body] of FORGED) {
-      let sent = ''
-      const server = createServer(async (request, response) => {
-        sent = await text(request)
-        response.writeHead(status).end(body)
+      const { url, requests } = await play({ status, body })
+      const target = await open(provider, { ...example, url })
+      await expect(put(target, 'a/picture.png', 'the bytes')).rejects.toMatchObject({
+        code: 'destination_failed',
       })
-      await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-      onTestFinished(() => void server.close())
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      const target = await openHost(provider, { ...example, url })
-      onTestFinished(() => target.close?.())
-      const put = target.put(objectOf('a/picture.png', Buffer.from('the bytes')), never())
-      await expect(put).rejects.toMatchObject({ code: 'destination_failed' })
-      expect(sent).toContain('the bytes')
+      expect(requests[0]?.text).toContain('the bytes')
     }
   },
 )

@@ -1,24 +1,21 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { piclist } from '../../src/providers/piclist.ts'
 import { download, upload } from '../helpers/form.ts'
-import { openHost, readExchange } from '../helpers/http-exchange.ts'
-import { objectOf } from '../helpers/provider-contract.ts'
+import { play } from '../helpers/player.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { startReplay } from '../servers/replay.ts'
+import { open, put } from '../helpers/target.ts'
 
 const KEY = 'the key of the other server'
-const never = () => new AbortController().signal
+
 it.each(['', '/', '/upload', '/upload/'])(
   'piclist at a URL that ends with "%s" posts to /upload',
   async end => {
-    const host = await startReplay()
-    onTestFinished(host.close)
-    const target = await openHost(piclist, {
-      url: (await host.replay(readExchange('piclist'))) + end,
-      serverKey: KEY,
+    const { url, lines } = await play({
+      status: 200,
+      body: { success: true, result: ['https://x.example/1'] },
     })
-    onTestFinished(() => target.close?.())
-    await target.put(objectOf('a.png', Buffer.of(1)), never())
+    await put(await open(piclist, { url: url + end, serverKey: KEY }), 'a.png')
+    expect(lines()).toEqual(['POST /upload'])
   },
 )
 
@@ -44,9 +41,11 @@ describe('piclist at another server of ours', () => {
     [{ picbed: 'local', configName: 'other' }, 'other'],
   ])('stores with %j', async (options, folder) => {
     const other = await startOther()
-    const target = await openHost(piclist, { url: other.url, serverKey: KEY, ...options })
-    onTestFinished(() => target.close?.())
-    const stored = await target.put(objectOf('a.txt', Buffer.from('text')), never())
+    const stored = await put(
+      await open(piclist, { url: other.url, serverKey: KEY, ...options }),
+      'a.txt',
+      'text',
+    )
     expect(stored.url).toContain(`/files/${folder}/`)
     expect((await download(stored.url)).toString()).toBe('text')
     expect(other.rawLog()).not.toContain(KEY.replaceAll(' ', '+'))
@@ -54,11 +53,9 @@ describe('piclist at another server of ours', () => {
 
   it('is told why a file was not taken', async () => {
     const { url } = await startOther()
-    const target = await openHost(piclist, { url, serverKey: KEY, picbed: 's4' })
-    onTestFinished(() => target.close?.())
-    const put = target.put(objectOf('a.txt', Buffer.from('text')), never())
-    await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
-    await expect(put).rejects.toThrow(/returned 400: .*"s4"/)
+    const putting = put(await open(piclist, { url, serverKey: KEY, picbed: 's4' }), 'a.txt')
+    await expect(putting).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
+    await expect(putting).rejects.toThrow(/returned 400: .*"s4"/)
   })
 
   it('forwards an upload from server to server, byte for byte', async () => {

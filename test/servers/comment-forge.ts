@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
-import { listen } from '../helpers/listen.ts'
-import { answer, type ForgeAnswer, type ForgeRequest, readRequest } from './forge.ts'
+import { type Answer, type Played, startPlayer } from '../helpers/player.ts'
+
+interface ForgeRequest extends Pick<Played, 'method' | 'headers'> {
+  /** Without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Undefined when there is none. */
+  readonly body: unknown
+}
 
 export type CommentForgeKind = 'github' | 'gitea' | 'gitlab'
 
@@ -33,7 +40,7 @@ export interface CommentForge {
   /** Adds a comment as somebody would by the page. */
   write(author: Author, body: string): StoredComment
   /** What to answer instead, once for each. */
-  readonly instead: ((request: ForgeRequest) => ForgeAnswer | undefined)[]
+  readonly instead: ((request: ForgeRequest) => Answer | undefined)[]
   /** Done before a request is looked at. */
   before: (request: ForgeRequest) => void
   close(): Promise<void>
@@ -183,7 +190,7 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     return comment
   }
 
-  function handle({ method, path, query, headers, body }: ForgeRequest, base: string): ForgeAnswer {
+  function handle({ method, path, query, headers, body }: ForgeRequest, base: string): Answer {
     const refuse = (status: number, message: string) => ({ status, body: { message } })
     const show: (comment: StoredComment) => object = rules.show
     const [name, value] = rules.authorization
@@ -262,11 +269,12 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     before: () => {},
     close: async () => {},
   }
-  const { url, close } = await listen(async (req, res) => {
-    const { request } = await readRequest(req)
-    asked.push(`${req.method} ${req.url}`)
+  const { url, close } = await startPlayer(({ method, url: target, headers, text }) => {
+    const { origin, pathname: path, searchParams: query } = new URL(target, `http://${headers['host']}`)
+    const request = { method, path, query, headers, body: text === '' ? undefined : JSON.parse(text) }
+    asked.push(`${method} ${target}`)
     forge.before(request)
-    answer(res, instead.shift()?.(request) ?? handle(request, url))
+    return instead.shift()?.(request) ?? handle(request, origin)
   })
   return Object.assign(forge, { url, api: url + rules.api, close })
 }

@@ -21,23 +21,16 @@ export interface Emulate {
   close(): Promise<void>
 }
 
-/** Repositories that emulate starts with, as its seed. The branch of all is `main`. */
-const REPOS = [
-  { owner: 'octo', name: 'img', auto_init: true },
-  { owner: 'octo', name: 'empty', auto_init: false },
-  { owner: 'octo', name: 'guarded', auto_init: true },
-  { owner: 'octo', name: 'hidden', auto_init: true, private: true },
-]
-
 /** Starts emulate's stand-in for GitHub's API on 127.0.0.1. */
 export async function startEmulate(): Promise<Emulate> {
   const home = await mkdtemp(join(tmpdir(), 'upload-server-emulate-'))
   const port = await findFreePorts()
   const token = 'ghp_of-octo-0123456789'
+  const repos = [{ owner: 'octo', name: 'hidden', auto_init: true, private: true }]
   const seed = {
     tokens: { [token]: { login: 'octo', scopes: ['repo'] } },
     // Whoever has an unknown token becomes the first of the users.
-    github: { users: [{ login: 'stranger' }, { login: 'octo' }], repos: REPOS },
+    github: { users: [{ login: 'stranger' }, { login: 'octo' }], repos },
   }
   const file = join(home, 'seed.yaml')
   await writeFile(file, JSON.stringify(seed))

@@ -1,44 +1,36 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { http } from '../../../src/providers/http/index.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { upload } from '../../helpers/form.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
-import { openHost, serveReply } from '../../helpers/http-exchange.ts'
+import { type Answer, play } from '../../helpers/player.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
+import { never, type Options, open as openProvider, problemOf } from '../../helpers/target.ts'
+import { serve } from '../../uploader/sources/servers.ts'
 
-type Options = Record<string, unknown>
-
-const never = () => new AbortController().signal
 const BYTES = Buffer.from('the bytes of a picture')
 const PICTURE = objectOf('2026/a b/pic ture.png', BYTES, 'image/png')
+const PAGE = '<!DOCTYPE html><title>Log in</title>'
 
-async function open(options: Options) {
-  const target = await openHost(http, options)
-  onTestFinished(() => target.close?.())
-  return target
-}
+const open = (options: Options) => openProvider(http, options)
+/** Opens a destination at a host with this answer. `path` follows its URL. */
+const openAt = async (answer: Answer, options: Options = {}, path = '') =>
+  open({ url: (await play(answer)).url + path, ...options })
 
 it.each(['https://img.example.com/{key}', '{responseurl}'])(
   'takes no page for stored where the answer says nothing else: %s',
   async resultUrl => {
-    const base = await serveReply(200, '<!DOCTYPE html><title>Log in</title>', {
-      'content-type': 'text/html',
-    })
-    const target = await open({ url: `${base}/{key}`, method: 'PUT', body: 'raw', resultUrl })
-    await expect(target.put(PICTURE, never())).rejects.toThrow('returned an HTML page')
-    const empty = await open({
-      url: `${await serveReply(201, '')}/{key}`,
-      method: 'PUT',
-      body: 'raw',
-      resultUrl,
-    })
-    expect((await empty.put(PICTURE, never())).url).toMatch(/2026\/a%20b\/pic%20ture\.png$/)
+    const raw = { method: 'PUT', body: 'raw', resultUrl }
+    const page = { status: 200, body: PAGE, headers: { 'content-type': 'text/html' } }
+    await expect((await openAt(page, raw, '/{key}')).put(PICTURE, never())).rejects.toThrow(
+      'returned an HTML page',
+    )
+    const { url } = await (await openAt({ status: 201 }, raw, '/{key}')).put(PICTURE, never())
+    expect(url).toMatch(/2026\/a%20b\/pic%20ture\.png$/)
   },
 )
 
@@ -55,23 +47,15 @@ describe('what http sends', () => {
     ['/{random:x|x}/{Y}', `/x/${new Date().getFullYear()}`],
     ['/a?b=c', '/a?b=c'],
   ])('goes to %s', async (path, expected, key = PICTURE.key) => {
-    const urls: unknown[] = []
-    const base = await serve((request, response) => {
-      urls.push(request.url)
-      response.end('https://img.example.com/a')
-    })
-    const target = await open({ url: base + path, secrets: { token: 'a/b?c' } })
+    const { url, requests } = await play({ status: 200, body: 'https://img.example.com/a' })
+    const target = await open({ url: url + path, secrets: { token: 'a/b?c' } })
     await target.put({ ...PICTURE, key }, never())
-    expect(urls).toEqual([expected])
+    expect(requests.map(request => request.url)).toEqual([expected])
   })
 
   it('never has a header that another one could hide in', async () => {
-    const base = await serve((_, response) => response.end('https://img.example.com/a'))
-    const target = await open({
-      url: base,
-      headers: { 'X-Token': '{secret:t}' },
-      secrets: { t: 'a\r\nX-Evil: 1' },
-    })
+    const secrets = { t: 'a\r\nX-Evil: 1' }
+    const target = await openAt({ status: 200 }, { headers: { 'X-Token': '{secret:t}' }, secrets })
     const put = target.put(PICTURE, never())
     await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow('the header "X-Token" can\'t be sent')
@@ -79,42 +63,21 @@ describe('what http sends', () => {
 
   it('is quoted when it refuses a file before it has read it, and is not sent the rest', async () => {
     let received = 0
-    const server = createServer((request, response) => {
+    const { origin } = await serve((request, response) => {
       request.once('data', () => response.writeHead(413).end('no more than 1 MB'))
       request.on('data', chunk => {
         received += chunk.length
       })
     })
-    const target = await open({ url: `http://127.0.0.1:${await listen(server)}` })
     const size = 500_000_000
     async function* read() {
       for (let i = 0; i < size / 1_000_000; i++) yield Buffer.alloc(1_000_000)
     }
-    const put = target.put({ ...PICTURE, size, read }, never())
+    const put = (await open({ url: origin })).put({ ...PICTURE, size, read }, never())
     await expect(put).rejects.toThrow('returned 413 (the file is too large): no more than 1 MB')
     expect(received).toBeLessThan(size / 2)
   })
 })
-
-function listen(server: ReturnType<typeof createServer>): Promise<number> {
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return new Promise(resolve =>
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port)),
-  )
-}
-
-/** A server that reads a request to its end and then answers it. */
-async function serve(
-  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
-): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => answer(request, response))
-  })
-  return `http://127.0.0.1:${await listen(server)}`
-}
 
 describe('where http finds the address', () => {
   const json = { ok: true, data: { url: 'https://img.example.com/a.png', path: '/a.png', id: 7 } }
@@ -171,8 +134,7 @@ describe('where http finds the address', () => {
     ['another scheme', {}, 'javascript:alert(1)', /which is not an http/],
     ['no host', {}, 'https:///a', /which is not an http/],
   ])('%s', async (_, options, body, expected) => {
-    const target = await open({ url: await serveReply(200, body), ...options })
-    const put = target.put(PICTURE, never())
+    const put = (await openAt({ status: 200, body }, options)).put(PICTURE, never())
     if (typeof expected === 'string') return await expect(put).resolves.toEqual({ url: expected })
     await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(expected)
@@ -186,7 +148,7 @@ describe('where http finds the address', () => {
     ['https://img.example.com/{header:x-name}', 200, undefined],
   ])('a header: %s', async (resultUrl, status, location) => {
     const headers = { 'X-Name': 'b.png', ...(location && { Location: location }) }
-    const base = await serveReply(status, '', headers)
+    const { url: base } = await play({ status, headers })
     const target = await open({ url: `${base}/up/`, resultUrl })
     const url = location ? base + location : 'https://img.example.com/b.png'
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
@@ -194,17 +156,17 @@ describe('where http finds the address', () => {
 
   it.each(['utf8', 'latin1'] as const)('a header in %s', async encoding => {
     const raw = Buffer.from('/files/bücher.png', encoding).toString('latin1')
-    const base = await serveReply(201, '', { Location: raw })
+    const { url: base } = await play({ status: 201, headers: { Location: raw } })
     const target = await open({ url: `${base}/up/`, resultUrl: '{header:Location}' })
     const url = `${base}/files/b%C3%BCcher.png`
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
   })
 
   it('but no redirect when that is not where the address is, and none that asks for another request', async () => {
-    const elsewhere = { Location: '/login' }
-    const plain = await open({ url: await serveReply(302, 'x', elsewhere) })
+    const headers = { Location: '/login' }
+    const plain = await openAt({ status: 302, headers })
     await expect(plain.put(PICTURE, never())).rejects.toThrow('302 (a redirect')
-    const strict = await open({ url: await serveReply(307, 'x', elsewhere), resultUrl: '{header:location}' })
+    const strict = await openAt({ status: 307, headers }, { resultUrl: '{header:location}' })
     await expect(strict.put(PICTURE, never())).rejects.toThrow('307 (a redirect')
   })
 
@@ -214,7 +176,7 @@ describe('where http finds the address', () => {
     ['data.path', undefined],
     ['data.none', undefined],
   ])('that removes the file: %s', async (deleteUrl, expected) => {
-    const target = await open({ url: await serveReply(200, json), resultUrl: 'data.url', deleteUrl })
+    const target = await openAt({ status: 200, body: json }, { resultUrl: 'data.url', deleteUrl })
     const stored = await target.put(PICTURE, never())
     expect(stored.deleteUrl).toBe(expected)
   })
@@ -235,12 +197,8 @@ describe('what http counts as a failure', () => {
     ['a status that was not listed', { statuses: [201] }, 200],
     ['a status of failure', {}, 400],
   ])('%s', async (_, options, status) => {
-    const target = await open({
-      url: await serveReply(status, body),
-      resultUrl: 'url',
-      errorMessage: ['message', 'error.message'],
-      ...options,
-    })
+    const errorMessage = ['message', 'error.message']
+    const target = await openAt({ status, body }, { resultUrl: 'url', errorMessage, ...options })
     const put = target.put(PICTURE, never())
     await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(/: too big\./)
@@ -253,16 +211,17 @@ describe('what http counts as a failure', () => {
     [{ success: { at: '{header:X-Said}', is: ['yes'] } }, 200],
     [{ statuses: [304, 203] }, 203],
   ])('but not %j', async (options, status) => {
-    const base = await serveReply(status, body, { 'X-Said': 'yes' })
-    const target = await open({ url: base, resultUrl: 'url', ...options })
+    const answer = { status, body, headers: { 'X-Said': 'yes' } }
+    const target = await openAt(answer, { resultUrl: 'url', ...options })
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url: body.url })
   })
 })
 
 describe('http gives nothing away:', () => {
   it('a secret that the host repeats', async () => {
-    const url = await serveReply(403, 'the key "s3cret-key/+" in c2NyZXQta2V5 is wrong, s3cret-key%2F%2B too')
-    const target = await open({ url, headers: { 'X-Key': '{secret:k}' }, secrets: { k: 's3cret-key/+' } })
+    const body = 'the key "s3cret-key/+" in c2NyZXQta2V5 is wrong, s3cret-key%2F%2B too'
+    const secrets = { k: 's3cret-key/+' }
+    const target = await openAt({ status: 403, body }, { headers: { 'X-Key': '{secret:k}' }, secrets })
     const error = await failureOf(target.put(PICTURE, never()))
     expect(error.message).toContain('[secret]')
     expect(`${error.message} ${error.stack}`).not.toMatch(/s3cret-key/)
@@ -270,13 +229,9 @@ describe('http gives nothing away:', () => {
   })
 
   it('a secret in the address of a host that is not there, also to the log', async () => {
-    const server = createServer()
-    const port = await listen(server)
-    await new Promise(resolve => server.close(resolve))
-    const target = await open({
-      url: `http://127.0.0.1:${port}/?key={secret:k}`,
-      secrets: { k: 's3cret key' },
-    })
+    const { url, close } = await play({ status: 200 })
+    await close()
+    const target = await open({ url: `${url}/?key={secret:k}`, secrets: { k: 's3cret key' } })
     const error = await failureOf(target.put(PICTURE, never()))
     expect(error).toMatchObject({
       retryable: true,
@@ -288,7 +243,7 @@ describe('http gives nothing away:', () => {
   })
 
   it('a credential of a ShareX file, which is in no secret of the configuration', async () => {
-    const url = await serveReply(400, 'token 0123456789 of user:a-long-password is wrong')
+    const { url } = await play({ status: 400, body: 'token 0123456789 of user:a-long-password is wrong' })
     const file = await copySxcu('now', { RequestURL: url })
     const app = await startApp({ config: { providers: { http: { x: { sxcu: file } } } } })
     const answer = await upload(`${app.url}/upload`, { 'a.png': BYTES })
@@ -297,18 +252,16 @@ describe('http gives nothing away:', () => {
   })
 })
 
-async function copySxcu(name: string, changes: Options): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'upload-server-sxcu-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
+async function copySxcu(name: string, changes: object): Promise<string> {
   const text = await readFile(new URL(`../../fixtures/sxcu/${name}.sxcu`, import.meta.url), 'utf8')
-  const file = join(directory, `${name}.sxcu`)
+  const file = join(await makeDirectory(), `${name}.sxcu`)
   await writeFile(file, JSON.stringify({ ...JSON.parse(text), ...changes }))
   return file
 }
 
 describe('http with a file of ShareX', () => {
   it('of an old version reads the answer by its regular expressions', async () => {
-    const url = await serveReply(200, 'abc\ndef|end')
+    const { url } = await play({ status: 200, body: 'abc\ndef|end' })
     const target = await open({ sxcu: await copySxcu('dollars', { RequestURL: url }) })
     await expect(target.put(PICTURE, never())).resolves.toEqual({
       url: 'https://img.example.com/f.php?h=abc&p=1',
@@ -317,7 +270,7 @@ describe('http with a file of ShareX', () => {
   })
 
   it('says when the configuration is read what can not be used', async () => {
-    const validate = (options: Options) => http.validate?.(http.config.parse(options))
+    const validate = (options: Options) => problemOf(http, options)
     expect(validate({ sxcu: '/nowhere/at/all.sxcu' })).toBe('The file of "sxcu" can\'t be read (ENOENT).')
     expect(validate({ sxcu: await copySxcu('now', { Body: 'JSON' }) })).toContain('has the body "JSON"')
     expect(validate({ sxcu: await copySxcu('now', { URL: '{prompt:a}' }) })).toContain(
@@ -366,7 +319,7 @@ describe('http options', () => {
     [{ url, query: { token: 'abc' } }, 'Move the value of "token"'],
     [{ url: `${url}?a=b&key=abc` }, 'Move the value of "key"'],
   ])('%j: %s', (options, words) => {
-    expect(http.validate?.(http.config.parse(options))).toContain(words)
+    expect(problemOf(http, options)).toContain(words)
   })
 
   it.each([
@@ -380,7 +333,7 @@ describe('http options', () => {
     { url, body: 'raw', headers: { 'Content-Type': 'text/plain' } },
     { url, resultUrl: ['data.url', '{header:Location}'] },
   ])('%j is fine', options => {
-    expect(http.validate?.(http.config.parse(options))).toBeUndefined()
+    expect(problemOf(http, options)).toBeUndefined()
   })
 })
 
@@ -408,16 +361,16 @@ describe('http options of PicGo and PicList', () => {
       },
       notes: [],
     })
-    const { keyTemplate: _, ...options } = translated?.options ?? {}
-    expect(http.validate?.(http.config.strict().parse(options))).toBeUndefined()
+    const { keyTemplate: _, ...options } = translated.options
+    expect(problemOf(http, options)).toBeUndefined()
   })
 
   it.each([
     ['0.src', 'https://img.example.com/f.png', [{ src: 'https://img.example.com/f.png' }]],
     ['', 'https://img.example.com/f.png', 'https://img.example.com/f.png'],
   ])('with the path "%s"', async (jsonPath, expected, body) => {
-    const translated = fromPicGo(http, { url: await serveReply(200, body), paramName: 'f', jsonPath })
-    const { keyTemplate: _, ...options } = translated?.options ?? {}
+    const { url } = await play({ status: 200, body })
+    const { keyTemplate: _, ...options } = fromPicGo(http, { url, paramName: 'f', jsonPath }).options
     const target = await open(JSON.parse(JSON.stringify(options)))
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
   })
@@ -449,7 +402,7 @@ describe('http options of PicGo and PicList', () => {
   ])("of PicList's custom uploader %s", async (_, old, expected) => {
     const body = { data: { path: '/up/f.png', url: 'https://img.example.com/f.png' } }
     const translated = fromPicGo(http, {
-      endpoint: await serveReply(200, body),
+      endpoint: (await play({ status: 200, body })).url,
       method: 'PUT',
       formDataKey: 'image',
       headers: '{}',
@@ -461,7 +414,7 @@ describe('http options of PicGo and PicList', () => {
       options: { method: 'PUT', field: 'image', fields: { a: 'b' } },
       notes: [],
     })
-    const { keyTemplate: _template, ...options } = translated?.options ?? {}
+    const { keyTemplate: _template, ...options } = translated.options
     const target = await open(JSON.parse(JSON.stringify(options)))
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
   })

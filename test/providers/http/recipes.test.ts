@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { http } from '../../../src/providers/http/index.ts'
-import { describeFormHost, describePreset, openHost, serveReply } from '../../helpers/http-exchange.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
+import { describeFormHost, describePreset } from '../../helpers/form-hosts.ts'
+import { play } from '../../helpers/player.ts'
+import { open, put } from '../../helpers/target.ts'
 
 /** The configurations of docs/destinations/http.md, by their names. */
 const PAGE = readFileSync(new URL('../../../docs/destinations/http.md', import.meta.url), 'utf8')
@@ -49,9 +50,7 @@ for (const one of [
   describePreset(one)
 
 it('what Immich has already is taken for stored, at its first address', async () => {
-  const base = await serveReply(200, { id: '7b0c', status: 'duplicate' })
-  const target = await openHost(http, recipe('immich')(base))
-  onTestFinished(() => target.close?.())
-  const stored = await target.put(objectOf('a.png', Buffer.from('bytes')), new AbortController().signal)
-  expect(stored).toEqual({ url: `${base}/api/assets/7b0c/original?slug=blog` })
+  const { url } = await play({ status: 200, body: { id: '7b0c', status: 'duplicate' } })
+  const stored = await put(await open(http, recipe('immich')(url)), 'a.png')
+  expect(stored).toEqual({ url: `${url}/api/assets/7b0c/original?slug=blog` })
 })

@@ -1,16 +1,14 @@
 import { hash } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { createConnections } from '../../../src/http/connections.ts'
 import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
 import { credentialsOfEnvironment } from '../../../src/providers/s3/credentials.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
-import { type Answer, type Recorder, startRecorder } from '../../helpers/recorder.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { type Answer, type Played, type Player, play } from '../../helpers/player.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
-
-const never = () => new AbortController().signal
+import { put } from '../../helpers/target.ts'
 
 /** For the rest of the test; undefined takes a variable away. */
 function setEnvironment(variables: Record<string, string | undefined>): void {
@@ -28,8 +26,7 @@ function assign(name: string, value: string | undefined): void {
 
 /** A bucket whose keys a program tells that stands in `~/.aws/config`; it notes each call in `calls`. */
 async function openWithProgram(lifeMs: number) {
-  const home = await mkdtemp(join(tmpdir(), 's3-credentials-'))
-  onTestFinished(() => rm(home, { recursive: true }))
+  const home = await makeDirectory()
   const [program, calls] = [join(home, 'program'), join(home, 'calls')]
   const keys = {
     Version: 1,
@@ -47,39 +44,32 @@ async function openWithProgram(lifeMs: number) {
     AWS_CONFIG_FILE: join(home, 'config'),
     AWS_SHARED_CREDENTIALS_FILE: join(home, 'none'),
   })
-  const recorder = await startRecorder(() => ({ status: 200, headers: { etag: '"x"' } }))
-  const target = openLoopbackS3({
-    endpoint: `http://127.0.0.1:${recorder.port}`,
-    bucket: 'pics',
-    urlPrefix: 'https://img.example.com',
-  })
-  onTestFinished(async () => {
-    await target.close?.()
-    recorder.close()
-  })
-  return { target, recorder, countCalls: async () => (await readFile(calls, 'utf8')).split('\n').length - 1 }
+  const player = await play({ status: 200, headers: { etag: '"x"' } })
+  const urlPrefix = 'https://img.example.com'
+  const target = openLoopbackS3({ endpoint: player.url, bucket: 'pics', urlPrefix })
+  return { target, player, countCalls: async () => (await readFile(calls, 'utf8')).split('\n').length - 1 }
 }
 
-const signedBy = ({ requests }: Recorder) =>
+const signedBy = ({ requests }: Player) =>
   requests.map(({ headers }) => [
     /Credential=(\w+)/.exec(headers['authorization'] ?? '')?.[1],
     headers['x-amz-security-token'],
   ])
 
 it('keeps temporary credentials as long as they are good', async () => {
-  const { target, recorder, countCalls } = await openWithProgram(3600_000)
-  await Promise.all([1, 2, 3].map(i => target.put(objectOf(`${i}.png`, Buffer.of(i)), never())))
-  await target.put(objectOf('4.png', Buffer.of(4)), never())
-  expect(signedBy(recorder)).toEqual(Array(4).fill(['TEMPORARY', 'the token']))
+  const { target, player, countCalls } = await openWithProgram(3600_000)
+  await Promise.all([1, 2, 3].map(i => put(target, `${i}.png`)))
+  await put(target, '4.png')
+  expect(signedBy(player)).toEqual(Array(4).fill(['TEMPORARY', 'the token']))
   expect(await countCalls()).toBe(1)
 })
 
 it('fetches others before temporary credentials end, and uploads meanwhile', async () => {
-  const { target, recorder, countCalls } = await openWithProgram(60_000)
-  await target.put(objectOf('1.png', Buffer.of(1)), never())
-  await target.put(objectOf('2.png', Buffer.of(2)), never())
+  const { target, player, countCalls } = await openWithProgram(60_000)
+  await put(target, '1.png')
+  await put(target, '2.png')
   await expect.poll(countCalls).toBeGreaterThan(1)
-  expect(recorder.requests).toHaveLength(2)
+  expect(player.requests).toHaveLength(2)
 })
 
 const TEMPORARY = `<Credentials><AccessKeyId>LENT</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
@@ -87,31 +77,27 @@ const TEMPORARY = `<Credentials><AccessKeyId>LENT</AccessKeyId><SecretAccessKey>
 const LENT = { accessKeyId: 'LENT', secretAccessKey: 's', sessionToken: 't', expiration: 4e12 }
 
 /** Amazon as a proxy shows it: everything that is asked for is asked of the proxy. */
-function answerForAmazon({ url, text }: Recorder['requests'][number]): Answer {
+function answerForAmazon({ url, text }: Played): Answer {
   const [, action = ''] = /Action=(\w+)/.exec(text) ?? []
   const sts = `<${action}Response><${action}Result>${TEMPORARY}</${action}Result></${action}Response>`
   const token = { accessToken: 'fresh', expiresIn: 3600, refreshToken: 'next' }
   const json = url.endsWith('/token') ? token : { roleCredentials: LENT }
   return action
     ? { status: 200, body: sts, headers: { 'content-type': 'text/xml' } }
-    : { status: 200, body: JSON.stringify(json), headers: { 'content-type': 'application/json' } }
+    : { status: 200, body: json }
 }
 
 /** Where Amazon's library looks, with an empty home, and the proxy that stands before Amazon. */
-async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
-  const home = await mkdtemp(join(tmpdir(), 's3-credentials-'))
-  const proxy = await startRecorder(answer)
-  onTestFinished(async () => {
-    proxy.close()
-    await rm(home, { recursive: true })
-  })
+async function behindProxy(...answers: Parameters<typeof play>) {
+  const home = await makeDirectory()
+  const proxy = await play(...answers)
   setEnvironment({
     ...{ HOME: home, AWS_EC2_METADATA_DISABLED: 'true', AWS_PROFILE: undefined },
     ...{ AWS_ACCESS_KEY_ID: undefined, AWS_CONFIG_FILE: join(home, 'config') },
     ...{ AWS_SHARED_CREDENTIALS_FILE: join(home, 'none'), AWS_ENDPOINT_URL_STS: 'http://sts.example' },
     ...{ AWS_ENDPOINT_URL_SSO: 'http://sso.example', AWS_ENDPOINT_URL_SSO_OIDC: 'http://oidc.example' },
   })
-  const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
+  const outgoing = createOutgoing({ proxy: proxy.url, noProxy: [] }, {})
   const { http, close } = createConnections({ outgoing })
   onTestFinished(close)
   return { home, proxy, get: credentialsOfEnvironment('eu-west-1', { http, learn() {} }) }
@@ -160,22 +146,21 @@ it.each([
   const session = JSON.stringify({ ...SESSION, expiresAt, registrationExpiresAt })
   await writeFile(join(cache, `${hash('sha1', 'mine')}.json`), session)
   expect(await get()).toMatchObject({ accessKeyId: 'LENT', sessionToken: 't' })
-  expect(proxy.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(asked)
+  expect(proxy.lines()).toEqual(asked)
 })
 
 it('asks what runs on this machine past the proxy', async () => {
-  const { proxy, get } = await behindProxy(() => ({ status: 403 }))
+  const { proxy, get } = await behindProxy({ status: 403 })
   const { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, sessionToken: Token } = LENT
-  const body = JSON.stringify({ AccessKeyId, SecretAccessKey, Token, Expiration: '2099-01-01T00:00:00Z' })
-  const agent = await startRecorder(() => ({ status: 200, body }))
-  onTestFinished(() => agent.close())
-  setEnvironment({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://127.0.0.1:${agent.port}/keys` })
+  const body = { AccessKeyId, SecretAccessKey, Token, Expiration: '2099-01-01T00:00:00Z' }
+  const agent = await play({ status: 200, body })
+  setEnvironment({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `${agent.url}/keys` })
   expect(await get()).toMatchObject({ accessKeyId: 'LENT' })
   expect(proxy.requests).toEqual([])
 })
 
 it('names a proxy that keeps Amazon away, and says of single sign-on that it has ended', async () => {
-  const { home, proxy, get } = await behindProxy(() => ({ status: 407 }))
+  const { home, proxy, get } = await behindProxy({ status: 407 })
   await writeFile(join(home, 'config'), PROFILE)
   setEnvironment({ AWS_PROFILE: 'sso' })
   await expect(get()).rejects.toThrow('To refresh this SSO session run')

@@ -1,12 +1,23 @@
-import { type AddressInfo, createServer } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { UploadError } from '../../../src/errors.ts'
+import { describe, expect, it } from 'vitest'
+import type { UploadError } from '../../../src/errors.ts'
+import type { Target } from '../../../src/providers/contract.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { type Answer, type Player, play } from '../../helpers/player.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
-import { type Answer, startRecorder } from '../../helpers/recorder.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
+import { never, type Options, put } from '../../helpers/target.ts'
+import { serveRaw } from '../../uploader/sources/servers.ts'
 
-const KEYS = { accessKeyId: 'KEYID', secretAccessKey: 'the secret' }
-const never = () => new AbortController().signal
+/** The bucket "pics" at an endpoint. */
+const openAt = (endpoint: string, more: Options = {}) =>
+  openLoopbackS3({
+    ...{ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com' },
+    ...{ accessKeyId: 'KEYID', secretAccessKey: 'the secret', ...more },
+  })
+const openPlayed = async (...answers: Parameters<typeof play>): Promise<Player & { target: Target }> => {
+  const player = await play(...answers)
+  return { ...player, target: openAt(player.url) }
+}
 
 /** An error document as Amazon writes it. */
 function refusal(status: number, code: string, message: string, more = ''): Answer {
@@ -19,30 +30,9 @@ function refusal(status: number, code: string, message: string, more = ''): Answ
 
 const later = () => new Date(Date.now() + 3 * 3600_000).toUTCString()
 
-async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
-  const error = await promise?.then(
-    () => expect.fail('this should have failed'),
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(UploadError)
-  return error as UploadError
-}
-
 /** What a put says when the service gives this answer. */
-async function putAgainst(answer: Answer, options: Record<string, unknown> = {}): Promise<UploadError> {
-  const recorder = await startRecorder(() => answer)
-  const target = openLoopbackS3({
-    endpoint: `http://127.0.0.1:${recorder.port}`,
-    bucket: 'pics',
-    urlPrefix: 'https://img.example.com',
-    ...KEYS,
-    ...options,
-  })
-  onTestFinished(async () => {
-    await target.close?.()
-    recorder.close()
-  })
-  const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
+async function putAgainst(answer: Answer, options: Options = {}): Promise<UploadError> {
+  const error = await failureOf(put(openAt((await play(answer)).url, options), 'a.png'))
   expect(error.code).toBe('destination_failed')
   expect(error.message).toMatch(/^Could not store "a\.png" at s3\/Default: /)
   expect(error.message).not.toMatch(/https?:\/\/|the secret/)
@@ -197,17 +187,12 @@ describe('what a refusal says', () => {
   })
 
   it('ends at once when the server turns to another protocol', async () => {
-    const server = createServer().on('connection', socket => {
+    const { origin } = await serveRaw(socket => {
       socket.once('data', () =>
         socket.write('HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
       )
     })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    const { port } = server.address() as AddressInfo
-    const endpoint = `http://127.0.0.1:${port}`
-    const target = openLoopbackS3({ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS })
-    const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.timeout(5000)))
+    const error = await failureOf(put(openAt(origin), 'a.png'))
     expect(error.message).toMatch(/returned 101 .*\. Check/)
     expect(error.retryable).toBe(false)
   })
@@ -232,17 +217,10 @@ describe('what a refusal says', () => {
   })
 
   it('cannot tell wrong keys from missing permissions when the answer has no document', async () => {
-    const recorder = await startRecorder(() => ({ status: 403 }))
-    const target = openLoopbackS3({
-      endpoint: `http://127.0.0.1:${recorder.port}`,
-      bucket: 'pics',
-      urlPrefix: 'https://img.example.com',
-      ...KEYS,
-    })
-    onTestFinished(() => recorder.close())
+    const { port, target } = await openPlayed({ status: 403 })
     const error = await failureOf(target.exists?.('a.png', never()))
     expect(error.message).toBe(
-      `Could not look for "a.png" at s3/Default: 127.0.0.1:${recorder.port} returned 403 (access denied, or invalid credentials). Allow s3:GetObject and s3:ListBucket on the bucket "pics", or check "accessKeyId".`,
+      `Could not look for "a.png" at s3/Default: 127.0.0.1:${port} returned 403 (access denied, or invalid credentials). Allow s3:GetObject and s3:ListBucket on the bucket "pics", or check "accessKeyId".`,
     )
   })
 })
@@ -256,18 +234,14 @@ describe('the end of an upload in parts', () => {
     begin = '<UploadId>u&amp;1</UploadId>',
     part: Answer = { status: 200, headers: { etag: '"a&b"' } },
   ) {
-    const recorder = await startRecorder(({ method, url }) => {
+    const player = await play(({ method, url }) => {
       if (url.endsWith('?uploads=')) return { status: 200, body: begin }
       if (method === 'POST') return answers.shift() ?? { status: 500 }
       return part
     })
-    const target = openLoopbackS3({
-      endpoint: `http://127.0.0.1:${recorder.port}`,
-      ...{ bucket: 'pics', urlPrefix: 'https://img.example.com', multipartThreshold: '5MB', ...KEYS },
-    })
-    onTestFinished(() => recorder.close())
+    const target = openAt(player.url, { multipartThreshold: '5MB' })
     const put = target.put(objectOf('a.bin', Buffer.alloc(LIMIT + 1)), never())
-    return { put, sent: () => recorder.requests.filter(({ url }) => url === '/pics/a.bin?uploadId=u%261') }
+    return { put, sent: () => player.requests.filter(({ url }) => url === '/pics/a.bin?uploadId=u%261') }
   }
   const done = { status: 200, body: '<CompleteMultipartUploadResult/>' }
 
@@ -312,10 +286,7 @@ it.each([
   ['NoSuchBucket', false],
 ])('a removal that is refused by %s is done: %s', async (code, isDone) => {
   const answer = refusal(404, code, 'x')
-  const recorder = await startRecorder(() => ({ ...answer, headers: { 'x-amz-request-id': '1' } }))
-  onTestFinished(() => recorder.close())
-  const options = { bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS }
-  const target = openLoopbackS3({ endpoint: `http://127.0.0.1:${recorder.port}`, ...options })
+  const { target } = await openPlayed({ ...answer, headers: { 'x-amz-request-id': '1' } })
   const removal = target.remove?.('a.png', never())
   if (isDone) await removal
   else await expect(removal).rejects.toThrow('the bucket "pics" does not exist')

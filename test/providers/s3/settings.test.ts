@@ -1,9 +1,9 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { openS3, s3 } from '../../../src/providers/s3/index.ts'
 import { resolveSettings, type S3Settings } from '../../../src/providers/s3/settings.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
-import { startRecorder } from '../../helpers/recorder.ts'
+import { play } from '../../helpers/player.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
+import { never, put } from '../../helpers/target.ts'
 
 const parse = (options: Record<string, unknown>) => s3.config.parse({ bucket: 'pics', ...options })
 const problemOf = (options: Record<string, unknown>) => s3.validate?.(parse(options))
@@ -126,18 +126,12 @@ describe('the size of parts', () => {
 })
 
 it('the folder is in front of every object key, whatever is done with it', async () => {
-  const recorder = await startRecorder(() => ({ status: 200, headers: { 'x-amz-request-id': '1' } }))
-  onTestFinished(recorder.close)
-  const endpoint = `http://127.0.0.1:${recorder.port}`
+  const { url: endpoint, lines } = await play({ status: 200, headers: { 'x-amz-request-id': '1' } })
   const keys = { accessKeyId: 'AK', secretAccessKey: 's' }
   const target = openLoopbackS3({ endpoint, bucket: 'pics', path: 'img', linkType: 'presigned', ...keys })
-  onTestFinished(() => target.close?.())
-  const { signal } = new AbortController()
-  await target.put(objectOf('a.png', Buffer.of(1)), signal)
-  await target.exists?.('a.png', signal)
-  await target.remove?.('a.png', signal)
-  expect(recorder.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(
-    ['PUT', 'HEAD', 'DELETE'].map(method => `${method} /pics/img/a.png`),
-  )
-  expect((await target.sign?.('a.png', 'GET', 60, signal))?.url).toContain('/pics/img/a.png?')
+  await put(target, 'a.png')
+  await target.exists?.('a.png', never())
+  await target.remove?.('a.png', never())
+  expect(lines()).toEqual(['PUT', 'HEAD', 'DELETE'].map(method => `${method} /pics/img/a.png`))
+  expect((await target.sign?.('a.png', 'GET', 60, never()))?.url).toContain('/pics/img/a.png?')
 })

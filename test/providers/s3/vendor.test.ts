@@ -1,27 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
+import { describe, expect, it } from 'vitest'
 import type { Provider } from '../../../src/providers/contract.ts'
 import { aliyun, qiniu, tcyun } from '../../../src/providers/s3/vendors.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
-import { startRecorder } from '../../helpers/recorder.ts'
-
-type Options = Record<string, unknown>
+import { play } from '../../helpers/player.ts'
+import { type Options, open, problemOf, put } from '../../helpers/target.ts'
 
 /** Stores an object by options as they stand in a file: the path that was asked, the key that signed, and the URL. */
-async function put(provider: Provider, options: Options) {
-  const recorder = await startRecorder(() => ({ status: 200, headers: { etag: '"x"' } }))
-  const local = { endpoint: `http://127.0.0.1:${recorder.port}`, addressingStyle: 'path', ...options }
-  const config = z.strictObject(provider.config.shape).parse(local)
-  expect(provider.validate?.(config)).toBeUndefined()
-  const target = await provider.open(config, { name: 'Default', warn: text => expect.fail(text) })
-  onTestFinished(async () => {
-    await target.close?.()
-    recorder.close()
-  })
-  const { url } = await target.put(objectOf('a b.png', Buffer.of(1)), new AbortController().signal)
-  const [request] = recorder.requests
-  const scope = /Credential=([^,]*)/.exec(request?.headers['authorization'] ?? '')?.[1]
-  return { path: request?.url, scope: scope?.replace(/\/\d{8}\//, '/'), url }
+async function store(provider: Provider, options: Options) {
+  const { url: endpoint, requests } = await play({ status: 200, headers: { etag: '"x"' } })
+  const target = await open(provider, { endpoint, addressingStyle: 'path', ...options })
+  const { url } = await put(target, 'a b.png')
+  const scope = /Credential=([^,]*)/.exec(requests[0]?.headers['authorization'] ?? '')?.[1]
+  return { path: requests[0]?.url, scope: scope?.replace(/\/\d{8}\//, '/'), url }
 }
 
 const BASE = 'https://img.example.com'
@@ -34,12 +23,12 @@ describe('a vendor of its own id', () => {
     [qiniu, 'cn-north-1', { urlSuffix: '?imageslim' }],
   ])('takes the options of s3 (%#)', async (provider, region, more) => {
     const folder = more['path'] ? `${more['path']}/` : ''
-    expect(await put(provider, { ...KEYS, region, urlPrefix: BASE, ...more })).toEqual({
+    expect(await store(provider, { ...KEYS, region, urlPrefix: BASE, ...more })).toEqual({
       path: `/pics/${folder}a%20b.png`,
       scope: `AK/${region}/s3/aws4_request`,
       url: `${BASE}/${folder}a%20b.png${more['urlSuffix'] ?? ''}`,
     })
-    const signed = await put(provider, { ...KEYS, region, linkType: 'presigned' })
+    const signed = await store(provider, { ...KEYS, region, linkType: 'presigned' })
     expect(signed.url).toContain('X-Amz-Signature=')
   })
 
@@ -49,7 +38,6 @@ describe('a vendor of its own id', () => {
     [aliyun, { bucket: 'pics', region: 'cn-beijing' }, /^$/],
     [qiniu, { bucket: 'pics', region: 'cn-east-1' }, /^"urlPrefix" is required/],
   ])('says what is wrong (%#)', (provider, options, words) => {
-    const config = z.strictObject(provider.config.shape).parse(options)
-    expect(provider.validate?.(config) ?? '').toMatch(words)
+    expect(problemOf(provider, options) ?? '').toMatch(words)
   })
 })

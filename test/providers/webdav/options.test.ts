@@ -1,21 +1,16 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { webdav } from '../../../src/providers/webdav/index.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { fromPicGo } from '../../helpers/from-picgo.ts'
-import { openHost } from '../../helpers/http-exchange.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
-import { type Answer, startRecorder } from '../../helpers/recorder.ts'
+import { type Answer, play } from '../../helpers/player.ts'
+import { open, problemOf as problemIn, put } from '../../helpers/target.ts'
 
-const never = () => new AbortController().signal
 const url = 'https://dav.example.com/dav'
 const login = { username: 'me', password: 'secret' }
 const PROPERTIES = (size: number) =>
   `<D:multistatus xmlns:D="DAV:"><D:response><D:propstat><D:prop><D:getcontentlength>${size}</D:getcontentlength></D:prop></D:propstat></D:response></D:multistatus>`
 
-function problemOf(options: Record<string, unknown>): string | undefined {
-  const result = webdav.config.strict().safeParse({ url, ...options })
-  return result.success ? webdav.validate?.(result.data) : result.error.issues[0]?.message
-}
+const problemOf = (options: Record<string, unknown>) => problemIn(webdav, { url, ...options })
 
 describe('the options', () => {
   it.each([
@@ -50,9 +45,7 @@ describe('the options', () => {
     ['http://[::1]/', 'basic', 0],
   ])('say when the password can be seen: %s, %s', async (url, authType, warnings) => {
     const warned: string[] = []
-    const config = webdav.config.parse({ url, authType, ...login })
-    const target = await webdav.open(config, { name: 'nas', warn: message => warned.push(message) })
-    await target.close?.()
+    await open(webdav, { url, authType, ...login }, { warn: message => void warned.push(message) })
     expect(warned).toHaveLength(warnings)
     expect(warned.join()).not.toContain('secret')
   })
@@ -71,12 +64,8 @@ describe('addresses of files', () => {
     ],
     [{ urlSuffix: '?x=1&y=!small' }, '/dav/a%20b/%C3%BC.png?x=1&y=!small'],
   ])('%j', async (options, expected) => {
-    const server = await startRecorder(answer)
-    onTestFinished(server.close)
-    const base = `http://127.0.0.1:${server.port}`
-    const target = await openHost(webdav, { url: `${base}/dav/`, ...options })
-    onTestFinished(() => target.close?.())
-    const stored = await target.put(objectOf('a b/ü.png', Buffer.from('bytes')), never())
+    const { url: base } = await play(answer)
+    const stored = await put(await open(webdav, { url: `${base}/dav/`, ...options }), 'a b/ü.png')
     expect(stored.url).toBe(expected.startsWith('/') ? base + expected : expected)
   })
 })
@@ -119,33 +108,26 @@ describe('a server that does not do what it says', () => {
     ],
   ]
   it.each(cases)('%s', async (_, answer, retryable, words) => {
-    const server = await startRecorder(({ method }) => answer(method))
-    onTestFinished(server.close)
-    const target = await openHost(webdav, { url: `http://127.0.0.1:${server.port}` })
-    onTestFinished(() => target.close?.())
-    const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
+    const { url } = await play(({ method }) => answer(method))
+    const error = await failureOf(put(await open(webdav, { url }), 'a.png'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable })
     expect(error.message).toContain(words)
   })
 
   it('refuses a login by Digest, which is sent once, since servers lock accounts', async () => {
     let nonce = 0
-    const server = await startRecorder(() => ({
+    const { url, requests } = await play(() => ({
       status: 401,
       headers: { 'WWW-Authenticate': `Digest realm="r", nonce="${++nonce}", qop="auth"` },
     }))
-    onTestFinished(server.close)
-    const url = `http://127.0.0.1:${server.port}`
-    const target = await openHost(webdav, { url, ...login, authType: 'digest' })
-    onTestFinished(() => target.close?.())
-    const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
+    const error = await failureOf(put(await open(webdav, { url, ...login, authType: 'digest' }), 'a.png'))
     expect(error.message).toContain('(it rejected the login). Check "username" and "password"')
-    expect(server.requests.filter(({ headers }) => headers['authorization'])).toHaveLength(1)
+    expect(requests.filter(({ headers }) => headers['authorization'])).toHaveLength(1)
   })
 
   it('finds its own nonces too old: the whole file is sent again with a new one', async () => {
     let nonce = 1
-    const server = await startRecorder(({ method, headers }) => {
+    const { url, requests } = await play(({ method, headers }) => {
       const isRight = headers['authorization']?.includes(` nonce="${nonce}"`)
       if (isRight && method === 'PUT' && nonce < 3) nonce++
       else if (isRight) return method === 'PROPFIND' ? { status: 207, body: PROPERTIES(5) } : { status: 201 }
@@ -155,17 +137,10 @@ describe('a server that does not do what it says', () => {
         headers: { 'WWW-Authenticate': `Digest realm="r", nonce="${nonce}", qop="auth"${stale}` },
       }
     })
-    onTestFinished(server.close)
-    const target = await openHost(webdav, {
-      url: `http://127.0.0.1:${server.port}`,
-      ...login,
-      authType: 'digest',
-    })
-    onTestFinished(() => target.close?.())
-    await target.put(objectOf('a.png', Buffer.from('bytes')), never())
-    expect(
-      server.requests.map(({ method, size }) => `${method} ${method === 'PUT' ? size : ''}`.trim()),
-    ).toEqual([...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE', 'PROPFIND']])
+    await put(await open(webdav, { url, ...login, authType: 'digest' }), 'a.png')
+    expect(requests.map(({ method, size }) => `${method} ${method === 'PUT' ? size : ''}`.trim())).toEqual([
+      ...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE', 'PROPFIND'],
+    ])
   })
 })
 

@@ -1,30 +1,23 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { http } from '../../../src/providers/http/index.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
-import { openHost } from '../../helpers/http-exchange.ts'
 import { needsAll } from '../../helpers/needs.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
+import { never, type Options, open as openTarget } from '../../helpers/target.ts'
 import { HTTPBIN_NEEDS, type Httpbin, startHttpbin } from '../../servers/httpbin.ts'
 import { PHP_NEEDS, type Php, startPhp } from '../../servers/php.ts'
+import { serve } from '../../uploader/sources/servers.ts'
 
-type Options = Record<string, unknown>
-
-const never = () => new AbortController().signal
 const BYTES = Buffer.from('the bytes of a picture')
 const PICTURE = objectOf('2026/a b/pic ture.png', BYTES, 'image/png')
 const SHA256 = createHash('sha256').update(BYTES).digest('hex')
 
-async function open(options: Options) {
-  const target = await openHost(http, options)
-  onTestFinished(() => target.close?.())
-  return target
-}
+const open = (options: Options) => openTarget(http, options)
 
 describe('what http sends', () => {
   const names = ['plain.png', 'über 日本語 😀.png', 'a"b.png', "it's (1) [2] {3}%22 &.png", 'no extension']
@@ -78,7 +71,7 @@ describe('what http sends', () => {
   /** What a server says it has understood, caught on its way back. */
   async function echo(options: Options, object = PICTURE, base = ''): Promise<Record<string, unknown>> {
     let answer = ''
-    const relay = createServer((incoming, response) => {
+    const { origin } = await serve((incoming, response) => {
       const { method, headers } = incoming
       const outgoing = request(new URL(incoming.url ?? '', base), { method, headers }, reply => {
         reply.setEncoding('utf8').on('data', text => {
@@ -88,16 +81,7 @@ describe('what http sends', () => {
       })
       incoming.pipe(outgoing)
     })
-    onTestFinished(() => {
-      relay.closeAllConnections()
-      relay.close()
-    })
-    await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
-    const { port } = relay.address() as AddressInfo
-    const target = await open({
-      ...options,
-      url: String(options['url']).replace(base, `http://127.0.0.1:${port}`),
-    })
+    const target = await open({ ...options, url: String(options['url']).replace(base, origin) })
     await target.put(object, never())
     return JSON.parse(answer)
   }

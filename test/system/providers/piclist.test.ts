@@ -1,8 +1,7 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { piclist } from '../../../src/providers/piclist.ts'
-import { openHost } from '../../helpers/http-exchange.ts'
 import { makePicture } from '../../helpers/picture.ts'
-import { objectOf } from '../../helpers/provider-contract.ts'
+import { open, put } from '../../helpers/target.ts'
 import { startPicGo } from '../../servers/picgo.ts'
 
 const KEY = 'the key of the other server'
@@ -13,15 +12,12 @@ it('piclist stores by PicGo itself, where it is told to', async context => {
     picBed: { uploader: 'nowhere', ...saved },
     settings: { server: { secret: KEY } },
   })
-  const put = async (options: object) => {
-    const target = await openHost(piclist, { url, serverKey: KEY, ...options })
-    onTestFinished(() => target.close?.())
-    return target.put(objectOf('a b.png', makePicture()), new AbortController().signal)
-  }
-  expect(await put({})).toEqual({ url: 'http://img.example/a%20b.png' })
-  expect(await put({ picbed: 'elsewhere' })).toEqual({ url: 'http://other.example/a%20b.png' })
-  const named = put({ picbed: 'elsewhere', configName: 'Second' })
+  const store = async (options: object) =>
+    put(await open(piclist, { url, serverKey: KEY, ...options }), 'a b.png', makePicture())
+  expect(await store({})).toEqual({ url: 'http://img.example/a%20b.png' })
+  expect(await store({ picbed: 'elsewhere' })).toEqual({ url: 'http://other.example/a%20b.png' })
+  const named = store({ picbed: 'elsewhere', configName: 'Second' })
   expect(await named).toEqual({ url: 'http://other.example/a%20b.png' })
-  await expect(put({ picbed: 'none' })).rejects.toThrow(/returned 400: .*"none"/)
-  await expect(put({ serverKey: 'a wrong key' })).rejects.toThrow('returned 401')
+  await expect(store({ picbed: 'none' })).rejects.toThrow(/returned 400: .*"none"/)
+  await expect(store({ serverKey: 'a wrong key' })).rejects.toThrow('returned 401')
 })

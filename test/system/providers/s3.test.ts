@@ -1,23 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { UploadError } from '../../../src/errors.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../../../src/provider-tests/fault-proxy.ts'
-import type { Target } from '../../../src/providers/contract.ts'
 import { s3 } from '../../../src/providers/s3/index.ts'
 import { dialLoopback } from '../../helpers/dial-loopback.ts'
-import { hasAll, type Needs, needsAll } from '../../helpers/needs.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { hasAll, needsAll } from '../../helpers/needs.ts'
 import { measureGrowth } from '../../helpers/peak-memory.ts'
-import { describeProvider, objectOf, stallingObject } from '../../helpers/provider-contract.ts'
-import { createS3Contract } from '../../helpers/s3-contract.ts'
+import { contractAt, describeProvider, objectOf, stallingObject } from '../../helpers/provider-contract.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
 import { share } from '../../helpers/share.ts'
+import { never, type Options, openTarget } from '../../helpers/target.ts'
 import { RADOSGW_NEEDS, type Radosgw, startRadosgw } from '../../servers/radosgw.ts'
 
 const MIB = 1024 * 1024
-const never = () => new AbortController().signal
 
 const shareRadosgw = share(startRadosgw, rgw => rgw.close())
 
@@ -26,40 +24,21 @@ describeProvider(
   async () => {
     const rgw = await shareRadosgw()
     await rgw.createBucket('contract')
-    return createS3Contract(s3, rgw, (endpoint, keys) => ({
-      endpoint,
-      bucket: 'contract',
-      urlPrefix: `${rgw.url}/contract`,
-      ...keys,
-    }))
+    const { port, owner } = rgw
+    const options = { bucket: 'contract', urlPrefix: `${rgw.url}/contract`, ...owner }
+    const openAt = (port: number, others: Options = {}) =>
+      openTarget(s3, { ...options, endpoint: `http://127.0.0.1:${port}`, ...others })
+    const bad = { secretAccessKey: 'a wrong secret' }
+    const secrets = [owner.secretAccessKey, bad.secretAccessKey]
+    return contractAt({ port, close: async () => {} }, openAt, { bad, secrets })
   },
   RADOSGW_NEEDS,
 )
 
-/** Reports the first program that is missing, in every test of a group. */
-function requirePrograms(list: Needs): void {
-  beforeEach(context => needsAll(context, list))
-}
-
-async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
-  const error = await promise?.then(
-    () => expect.fail('this should have failed'),
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(UploadError)
-  expect((error as UploadError).message).not.toMatch(/https?:\/\//)
-  return error as UploadError
-}
-
-function closeAfterTest(target: Target): Target {
-  onTestFinished(() => target.close?.())
-  return target
-}
-
 describe('s3 at Ceph', () => {
   let rgw: Radosgw
-  let options: Record<string, unknown>
-  requirePrograms(RADOSGW_NEEDS)
+  let options: Options
+  beforeEach(context => needsAll(context, RADOSGW_NEEDS))
   beforeAll(async () => {
     if (!hasAll(RADOSGW_NEEDS)) return
     rgw = await shareRadosgw()
@@ -68,7 +47,7 @@ describe('s3 at Ceph', () => {
     options = { endpoint: rgw.url, bucket: 'pictures', urlPrefix: `${rgw.url}/pictures`, ...rgw.owner }
   })
 
-  const open = (more: Record<string, unknown> = {}) => closeAfterTest(openLoopbackS3({ ...options, ...more }))
+  const open = (more: Options = {}) => openLoopbackS3({ ...options, ...more })
 
   /** A proxy in front of the gateway, and options that lead there. */
   async function breakWith(
@@ -94,11 +73,10 @@ describe('s3 at Ceph', () => {
 
   it('names the bucket in the host, with and without TLS', async () => {
     const { caFile, port, tlsPort } = rgw
-    const { readFile } = await import('node:fs/promises')
     const connect = dialLoopback({ ca: await readFile(caFile, 'utf8') })
     for (const endpoint of [`http://s3.localhost:${port}`, `https://s3.localhost:${tlsPort}`]) {
       const virtual = { ...options, endpoint, addressingStyle: 'virtual' }
-      const target = closeAfterTest(openLoopbackS3(virtual, connect))
+      const target = openLoopbackS3(virtual, connect)
       const bytes = randomBytes(3 * MIB)
       await target.put(objectOf('virtual.bin', bytes), never())
       expect((await rgw.admin.read('pictures', 'virtual.bin')).equals(bytes)).toBe(true)
@@ -106,14 +84,13 @@ describe('s3 at Ceph', () => {
   })
 
   it('says when the certificate is for another name', async () => {
-    const { readFile } = await import('node:fs/promises')
     const connect = dialLoopback({ ca: await readFile(rgw.caFile, 'utf8') })
     const other = {
       ...options,
       endpoint: `https://s3.example.com:${rgw.tlsPort}`,
       addressingStyle: 'virtual',
     }
-    const named = closeAfterTest(openLoopbackS3(other, connect))
+    const named = openLoopbackS3(other, connect)
     const error = await failureOf(named.put(objectOf('a', Buffer.of(1)), never()))
     expect(error.message).toMatch(
       /pictures\.s3\.example\.com:\d+ can't be reached: its certificate is for another hostname \(\w+\)\. Check "endpoint", or set "addressingStyle" to "path"/,
@@ -224,8 +201,7 @@ describe('s3 at Ceph', () => {
         else process.env[name] = value
       }
     })
-    const home = await mkdtemp(join(tmpdir(), 's3-home-'))
-    onTestFinished(() => rm(home, { recursive: true }))
+    const home = await makeDirectory()
     // Without these two the search would go on to look in files and on the network.
     Object.assign(process.env, { AWS_EC2_METADATA_DISABLED: 'true', HOME: home })
     const without = { accessKeyId: undefined, secretAccessKey: undefined }
@@ -245,8 +221,7 @@ describe('s3 at Ceph', () => {
 
     it('stores exactly the bytes, from memory and from a file', async () => {
       const target = open(inParts)
-      const directory = await mkdtemp(join(tmpdir(), 's3-parts-'))
-      onTestFinished(() => rm(directory, { recursive: true }))
+      const directory = await makeDirectory()
       for (const size of [5 * MIB + 1, 10 * MIB, 23 * MIB + 7]) {
         const bytes = randomBytes(size)
         const path = join(directory, String(size))

@@ -1,152 +1,272 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import type { Provider } from '../../../../src/providers/contract.ts'
+import { gitea } from '../../../../src/providers/gitea.ts'
+import { github } from '../../../../src/providers/github.ts'
+import { gitlab } from '../../../../src/providers/gitlab.ts'
 import { explainReply } from '../../../../src/providers/shared/git-host/failure.ts'
-import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
-import { objectOf } from '../../../helpers/provider-contract.ts'
-import type { ForgeKind } from '../../../servers/forge-dialects.ts'
-import type { ForgeReplay } from '../../../servers/forge-replay.ts'
+import { failureOf } from '../../../helpers/failure-of.ts'
+import { type Answer, type Played, play } from '../../../helpers/player.ts'
+import { never, type Options, open, problemOf, put } from '../../../helpers/target.ts'
 
-const KINDS: readonly ForgeKind[] = ['gitea', 'gitlab']
-const WRITES = ['POST', 'PUT', 'DELETE']
-/** As GitHub and GitLab count: seconds since 1970. */
-const inAnHour = String(Math.floor(Date.now() / 1000) + 3600)
-const never = () => new AbortController().signal
-const isWrite = ({ method }: { method: string }) => WRITES.includes(method)
-const writesOf = (forge: ForgeReplay) => forge.requests.filter(isWrite).map(({ method }) => method)
+/** Git's name of a file. */
+const blobOf = (text: string) => createHash('sha1').update(`blob ${text.length}\0${text}`).digest('hex')
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const message = (status: number, message: string): Answer => ({ status, body: { message } })
+
+/** What a Git host documents: its requests about a file, and what it answers. */
+interface Host {
+  readonly provider: Provider
+  /** Path of the API on the server. */
+  readonly api: string
+  readonly token: Readonly<Record<string, string>>
+  fileUrl(key: string): string
+  readonly look: string
+  readonly create: string
+  found(text: string): Answer
+  readonly absent: Answer
+  /** The response to a commit. */
+  stored(key: string): Answer
+  readonly removed: Answer
+  /** Members of a commit that replaces or removes what was found. */
+  replaced(text: string): object
+  commit(text: string, author?: boolean): object
+  readonly removal: object
+  /** How it refuses a commit when somebody else has made, changed or removed the file since. */
+  readonly stale: Readonly<Record<'made' | 'changed' | 'removed', Answer>>
+}
+
+const found = (text: string): Answer => {
+  const content = { type: 'file', path: 'a', sha: blobOf(text), size: text.length, content: base64(text) }
+  return { status: 200, body: content }
+}
+/** What Gitea has from GitHub. */
+const contents = {
+  look: 'GET',
+  found,
+  stored: (path: string) => ({ status: 201, body: { content: { path }, commit: {} } }),
+  removed: { status: 200, body: { content: null, commit: {} } },
+  replaced: (text: string) => ({ sha: blobOf(text) }),
+  commit: (text: string) => ({
+    ...{ message: `Add ${text}`, branch: 'main', author: { name: 'Ada', email: 'ada@example.com' } },
+    content: base64(text),
+  }),
+  removal: {
+    ...{ message: 'Remove a/b c.png', branch: 'main' },
+    author: { name: 'Ada', email: 'ada@example.com' },
+  },
+}
+const HOSTS: Readonly<Record<'github' | 'gitea' | 'gitlab', Host>> = {
+  // docs.github.com/en/rest/repos/contents, and answers of api.github.com
+  github: {
+    ...contents,
+    provider: github,
+    api: '/api/v3',
+    token: {
+      authorization: 'Bearer the-token-0123456789',
+      accept: 'application/vnd.github.object+json',
+      'x-github-api-version': '2022-11-28',
+    },
+    fileUrl: key => `/api/v3/repos/octo/img/contents/${key}`,
+    create: 'PUT',
+    absent: message(404, 'Not Found'),
+    stale: {
+      made: message(422, 'Invalid request.\n\n"sha" wasn\'t supplied.'),
+      changed: message(409, 'a.bin does not match 0d1'),
+      removed: message(422, 'Invalid request. "sha" does not match'),
+    },
+  },
+  // Gitea 1.21: routers/api/v1/repo/file.go, services/repository/files, models/error.go
+  gitea: {
+    ...contents,
+    provider: gitea,
+    api: '/api/v1',
+    token: { authorization: 'token the-token-0123456789', accept: 'application/json' },
+    fileUrl: key => `/api/v1/repos/octo/img/contents/${key}`,
+    create: 'POST',
+    absent: message(404, 'object does not exist [id: , rel_path: a]'),
+    stale: {
+      made: message(422, 'repository file already exists [path: a.bin]'),
+      changed: message(422, 'sha does not match [given: 0d1, expected: 7c2]'),
+      removed: message(404, 'repository file does not exist [path: a.bin]'),
+    },
+  },
+  // GitLab: doc/api/repository_files.md, lib/api/files.rb, app/services/files
+  gitlab: {
+    provider: gitlab,
+    api: '/api/v4',
+    token: { 'private-token': 'the-token-0123456789', accept: 'application/json' },
+    fileUrl: key => `/api/v4/projects/octo%2Fimg/repository/files/${key.replaceAll('/', '%2F')}`,
+    look: 'HEAD',
+    create: 'POST',
+    found: text => ({
+      status: 200,
+      headers: {
+        ...{ 'X-Gitlab-Blob-Id': blobOf(text), 'X-Gitlab-Size': String(text.length) },
+        'X-Gitlab-Last-Commit-Id': `commit of ${text}`,
+      },
+    }),
+    absent: { status: 404 },
+    stored: file_path => ({ status: 201, body: { file_path, branch: 'main' } }),
+    removed: { status: 204 },
+    replaced: text => ({ last_commit_id: `commit of ${text}` }),
+    commit: text => ({
+      ...{ branch: 'main', commit_message: `Add ${text}`, author_name: 'Ada' },
+      ...{ author_email: 'ada@example.com', encoding: 'base64', content: base64(text) },
+    }),
+    removal: {
+      ...{ branch: 'main', commit_message: 'Remove a/b c.png' },
+      ...{ author_name: 'Ada', author_email: 'ada@example.com' },
+    },
+    stale: {
+      made: message(400, 'A file with this name already exists'),
+      changed: message(400, 'You are attempting to update a file that has changed since you started'),
+      removed: message(400, "A file with this name doesn't exist"),
+    },
+  },
+}
+const KINDS = Object.keys(HOSTS) as (keyof typeof HOSTS)[]
+
+const isWrite = ({ method }: { method: string }) => ['POST', 'PUT', 'DELETE'].includes(method)
+
+/** A host that gives these answers, those to looks and those to commits each in their order, and a destination there. */
+async function start(
+  kind: keyof typeof HOSTS,
+  { looks = [], commits = [], all }: { looks?: Answer[]; commits?: Answer[]; all?: Answer },
+  options: Options = {},
+) {
+  const { provider, api } = HOSTS[kind]
+  const nothing: Answer = { status: 500, body: 'nothing is played any more' }
+  const next = (request: Played) => all ?? (isWrite(request) ? commits : looks).shift() ?? nothing
+  const { url, requests, lines } = await play(next)
+  const own = { apiUrl: url + api, repo: 'octo/img', token: 'the-token-0123456789', ...options }
+  const target = await open(provider, own)
+  const methods = () => requests.filter(isWrite).map(({ method }) => method)
+  return { url, target, requests, lines, methods }
+}
 
 describe.each(KINDS)('a commit to %s', kind => {
-  it('carries message, author and branch', async () => {
-    const author = { authorName: 'Ada', authorEmail: 'ada@example.com' }
-    const { forge, target } = await startForge(kind, { commitMessage: 'Add {filename} as {key}', ...author })
-    await target.put(objectOf('a/b c.png', Buffer.from('x')), never())
-    await target.put(objectOf('a/b c.png', Buffer.from('y')), never())
-    await target.remove?.('a/b c.png', never())
-    const shapes = {
-      gitea: {
-        message: 'Add b c.png as a/b c.png',
-        branch: 'main',
-        author: { name: 'Ada', email: 'ada@example.com' },
+  const { look, create, fileUrl, found, absent, stored, removed, replaced, ...host } = HOSTS[kind]
+
+  it('carries message, author and branch, and what it replaces', async () => {
+    const key = 'a/b c.png'
+    const { target, requests, lines } = await start(
+      kind,
+      {
+        looks: [absent, found('one'), found('two'), found('two'), absent],
+        commits: [stored(key), stored(key), removed],
       },
-      gitlab: {
-        commit_message: 'Add b c.png as a/b c.png',
-        branch: 'main',
-        author_name: 'Ada',
-        author_email: 'ada@example.com',
-      },
-    }
-    expect(forge.commits).toHaveLength(3)
-    expect(forge.commits[0]).toMatchObject(shapes[kind])
-    expect(forge.commits[1]).toMatchObject(shapes[kind])
-    expect(JSON.stringify(forge.commits[2])).toContain('Remove a/b c.png')
-    expect(writesOf(forge)).toEqual(['POST', 'PUT', 'DELETE'])
-    const { headers } = forge.requests.find(isWrite) ?? expect.fail()
-    expect(headers['content-length']).toBeDefined() // many proxies refuse chunks
-    expect(headers['transfer-encoding']).toBeUndefined()
+      { commitMessage: 'Add {filename}', authorName: 'Ada', authorEmail: 'ada@example.com' },
+    )
+    const commits = ['one', 'two', 'two'] // the last one is there already
+    for (const text of commits) await put(target, key, text)
+    await target.remove?.(key, never())
+    const path = fileUrl('a/b%20c.png')
+    const looked = `${look} ${path}?ref=main`
+    expect(lines()).toEqual([
+      ...[looked, `${create} ${path}`, looked, `PUT ${path}`, looked, looked, `DELETE ${path}`],
+      ...(kind === 'gitlab' ? [looked] : []), // its response to a removal is empty
+    ])
+    const sent = requests.filter(isWrite).map(({ text }) => JSON.parse(text))
+    const commit = (text: string) =>
+      JSON.parse(JSON.stringify(host.commit(text)).replace(`Add ${text}`, 'Add b c.png'))
+    expect(sent).toEqual([
+      commit('one'),
+      { ...commit('two'), ...replaced('one') },
+      { ...host.removal, ...replaced('two') },
+    ])
+    expect(requests[0]?.headers).toMatchObject(host.token)
+    expect(requests[1]?.headers).toMatchObject({ ...host.token, 'content-length': expect.any(String) })
+    expect(requests[1]?.headers['transfer-encoding']).toBeUndefined() // many proxies refuse chunks
   })
 
-  it('is not made when the file is there already with the same bytes', async () => {
-    const { forge, target } = await startForge(kind)
-    const object = objectOf('same.bin', randomBytes(10_000))
-    const first = await target.put(object, never())
-    expect(await target.put(object, never())).toEqual(first)
-    expect(forge.commits).toHaveLength(1)
-  })
-
-  it('replaces other bytes of the same size', async () => {
-    const { forge, target } = await startForge(kind)
-    await target.put(objectOf('size.bin', Buffer.from('one')), never())
-    const { url } = await target.put(objectOf('size.bin', Buffer.from('two')), never())
-    expect(await (await fetch(url)).text()).toBe('two')
-    expect(forge.commits).toHaveLength(2)
-  })
-
-  it.each(['made', 'changed', 'removed'] as const)(
+  it.each([
+    ['made', absent, found('theirs'), create],
+    ['changed', found('before'), found('theirs'), 'PUT'],
+    ['removed', found('before'), absent, 'PUT'],
+  ] as const)(
     'is made again when somebody else has %s the file since it was looked for',
-    async what => {
-      const { forge, target } = await startForge(kind)
-      if (what !== 'made') forge.commit('raced.bin', Buffer.from('before'))
-      let isFirst = true
-      forge.answerWith(request => {
-        if (isWrite(request) && isFirst) {
-          isFirst = false
-          forge.commit('raced.bin', what === 'removed' ? undefined : Buffer.from('theirs'))
-        }
-        return undefined
+    async (what, before, after, method) => {
+      const { target, methods } = await start(kind, {
+        looks: [before, after],
+        commits: [host.stale[what], stored('a.bin')],
       })
-      await target.put(objectOf('raced.bin', Buffer.from('ours')), never())
-      expect(forge.files.get('raced.bin')?.bytes.toString()).toBe('ours')
-      expect(writesOf(forge)).toHaveLength(2)
+      await put(target, 'a.bin', 'ours')
+      expect(methods()).toEqual([method, after === absent ? create : 'PUT'])
     },
   )
 
   it('counts as done when somebody else makes the same file first', async () => {
-    const { forge, target } = await startForge(kind)
-    forge.answerWith(request => {
-      if (isWrite(request)) forge.commit('raced.bin', Buffer.from('the same'))
-      return undefined
+    const { target, methods } = await start(kind, {
+      looks: [absent, found('the same')],
+      commits: [host.stale.made],
     })
-    await target.put(objectOf('raced.bin', Buffer.from('the same')), never())
-    expect(writesOf(forge)).toHaveLength(1)
-    expect(forge.commits).toEqual([])
+    await put(target, 'a.bin', 'the same')
+    expect(methods()).toHaveLength(1)
   })
 
   it('whose answer is lost is found and not made twice', async () => {
-    const { forge, target } = await startForge(kind)
-    let isFirst = true
-    forge.answerWith(request => {
-      if (!isWrite(request) || !isFirst) return undefined
-      isFirst = false
-      return { status: 0, isLate: true }
+    const { target, methods } = await start(kind, {
+      looks: [absent, found('bytes')],
+      commits: [{ status: 0 }],
     })
-    await deliverTo(target, ['lost.bin'], 1)
-    expect(forge.commits).toHaveLength(1)
-    expect(writesOf(forge)).toHaveLength(1)
+    expect(await failureOf(put(target, 'a.bin'))).toMatchObject({ retryable: true })
+    await put(target, 'a.bin')
+    expect(methods()).toHaveLength(1)
   })
 
   it('is refused before anything is sent when the file is larger than the forge takes', async () => {
-    const { forge, target } = await startForge(kind, { fileSize: '1000B' })
-    const error = await failureOf(target.put(objectOf('large.bin', randomBytes(1001)), never()))
+    const { target, requests } = await start(kind, {}, { fileSize: '1000B' })
+    const error = await failureOf(put(target, 'large.bin', randomBytes(1001)))
     expect(error).toMatchObject({ code: 'too_large', retryable: false })
     expect(error.message).toMatch(
       /: it has 1001 bytes, more than the limit of 1000 bytes for 127\.0\.0\.1:\d+ /,
     )
-    expect(forge.requests).toEqual([])
-    await target.put(objectOf('largest.bin', randomBytes(1000)), never())
-  })
-
-  it('fails with a hint when the branch is not there', async () => {
-    const { target } = await startForge(kind, { branch: 'nowhere' })
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/"octo\/img".*branch "nowhere"/)
-    expect(error.retryable).toBe(false)
-    const checked = await failureOf(target.check?.(never()))
-    expect(checked.message).toMatch(/branch "nowhere"/)
-  })
-
-  it('fails without a repetition when the token is refused', async () => {
-    const { forge, target } = await startForge(kind, { token: 'token-of-nobody' })
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/returned 401 \(the token is invalid or expired/)
-    expect(error.retryable).toBe(false)
-    expect(writesOf(forge)).toEqual([])
+    expect(requests).toEqual([])
   })
 
   it('waits for the one before it', async () => {
-    const { forge, target } = await startForge(kind)
-    const keys = ['a', 'b', 'c', 'd']
-    await deliverTo(target, keys, 0)
-    expect([...forge.files.keys()].sort()).toEqual(keys)
-    const order = forge.requests.map(request => `${isWrite(request) ? 'commit' : 'look'}`)
-    expect(order).toEqual(keys.flatMap(() => ['look', 'commit']))
+    expect((await start(kind, {})).target.traits).toMatchObject({ serial: true })
   })
 
-  it('does not store a file in the place of a folder', async () => {
-    if (kind === 'gitlab') return // it says 404 for folders, and refuses the commit
-    const { forge, target } = await startForge(kind)
-    forge.commit('folder/file', Buffer.from('x'))
-    const error = await failureOf(target.put(objectOf('folder', Buffer.from('y')), never()))
-    expect(error.message).toMatch(/folder/)
-    expect(forge.commits).toEqual([])
+  it('fails without a repetition when the token is refused', async () => {
+    const refusal = message(401, 'Bad credentials')
+    for (const [looks, commits] of [
+      [[refusal], []],
+      [[absent], [refusal]],
+    ]) {
+      const sent = commits?.length
+      const { target, methods } = await start(kind, { looks, commits })
+      const error = await failureOf(put(target, 'a.bin'))
+      expect(error.message).toMatch(
+        /^Could not store "a\.bin" at .* returned 401 \(the token is invalid or exp/,
+      )
+      expect(error.retryable).toBe(false)
+      expect(methods()).toHaveLength(sent ?? 0)
+    }
+  })
+
+  it('a login page in the place of an answer to it is no file', async () => {
+    for (const body of ['<html>Log in</html>', '', { content: { sha: '0'.repeat(40) }, branch: 'main' }]) {
+      const { target } = await start(kind, { looks: [absent], commits: [{ status: 200, body }] })
+      const error = await failureOf(put(target, 'a.bin'))
+      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
+    }
+  })
+
+  it('and a page in the place of an answer to its removal is not believed', async () => {
+    const looks = [found('bytes'), found('bytes')]
+    const { target } = await start(kind, { looks, commits: [{ status: 200, body: { message: 'Log in' } }] })
+    await expect(target.remove?.('a.bin', never())).rejects.toThrow('but not a response of its API')
+  })
+
+  it('has "urlPrefix" in front of the key, wherever it is stored', async () => {
+    const { target } = await start(
+      kind,
+      { looks: [absent], commits: [stored('a/b c.png')] },
+      { urlPrefix: 'https://img.example.com/x/' },
+    )
+    expect((await put(target, 'a/b c.png')).url).toBe('https://img.example.com/x/a/b%20c.png')
   })
 })
 
@@ -192,58 +312,43 @@ describe('what a forge refuses is explained', () => {
     expect(found?.retryable).toBe(false)
   })
 
-  it('and not tried again', async () => {
-    const { forge, target } = await startForge('gitea')
-    const body = { message: 'Bad credentials' }
-    forge.answerWith(request => (isWrite(request) ? { status: 401, body } : undefined))
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/^Could not store "a\.bin" at .* returned 401 \(the token is/)
-    expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    expect(writesOf(forge)).toHaveLength(1)
-  })
-
   it('without the token, even when the forge repeats it', async () => {
-    const { forge, target } = await startForge('gitea')
-    forge.answerWith(() => ({ status: 403, body: { message: `not for ${forge.token}` } }))
-    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    const { target } = await start('gitea', { all: message(403, 'not for the-token-0123456789') })
+    const error = await failureOf(put(target, 'a.bin'))
     expect(error.message).toMatch(/returned 403 \(.*\): not for \[secret\]\. /)
   })
 
-  it.each(KINDS)('%s: a login page in the place of an answer to a commit is no file', async kind => {
-    const { forge, target } = await startForge(kind)
-    for (const body of ['<html>Log in</html>', '', { content: { sha: '0'.repeat(40) }, branch: 'main' }]) {
-      forge.answerWith(request => (isWrite(request) ? { status: 200, body } : undefined))
-      const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-      expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
-    }
-    expect(forge.commits).toEqual([])
+  it('and a missing branch is no missing file', async () => {
+    const { target } = await start('gitea', { all: message(404, 'branch does not exist [name: main]') })
+    await expect(target.exists?.('a.bin', never())).rejects.toThrow('has no branch "main"')
+    await expect(put(target, 'a.bin')).rejects.toThrow('"octo/img" has no branch "main"')
   })
 
-  it('and a missing branch is no missing file', async () => {
-    const { forge, target } = await startForge('gitea')
-    forge.answerWith(() => ({ status: 404, body: { message: 'branch does not exist [name: main]' } }))
-    await expect(target.exists?.('a.bin', never())).rejects.toThrow('has no branch "main"')
+  it('and a file does not take the place of a folder', async () => {
+    const looks = [{ status: 200, body: [{ type: 'file', path: 'folder/file' }] }]
+    const { target, methods } = await start('gitea', { looks })
+    expect((await failureOf(put(target, 'folder'))).message).toMatch(/folder/)
+    expect(methods()).toEqual([])
   })
 })
 
 describe('what passes is tried again', () => {
   it.each([
-    [409, { message: 'is at 0d1 but expected 7c2' }],
-    [400, { message: 'Could not update refs/heads/main. Please refresh and try again.' }],
-    [422, { message: 'Invalid request.\n\n"sha" wasn\'t supplied.' }],
-  ])('a storm of commits by others, answered %i', async (status, body) => {
-    const { forge, target } = await startForge('gitlab')
-    let left = 5
-    forge.answerWith(request => (isWrite(request) && left-- > 0 ? { status, body } : undefined))
-    const put = target.put(objectOf('a.bin', Buffer.from('x')), never())
-    const error = await failureOf(put)
+    [409, 'is at 0d1 but expected 7c2'],
+    [400, 'Could not update refs/heads/main. Please refresh and try again.'],
+    [422, 'Invalid request.\n\n"sha" wasn\'t supplied.'],
+  ])('a storm of commits by others, answered %i', async (status, words) => {
+    const { absent } = HOSTS.gitlab
+    const refusals = [message(status, words), message(status, words)]
+    const { target, methods } = await start('gitlab', { looks: [absent, absent], commits: refusals })
+    const error = await failureOf(put(target, 'a.bin'))
     expect(error).toMatchObject({ retryable: true })
     expect(error.message).toMatch(/something else changed the branch "main" at the same time/)
-    expect(writesOf(forge)).toHaveLength(2) // once more by itself
-    await deliverTo(target, ['a.bin'], 2)
-    expect(forge.files.get('a.bin')?.bytes.toString()).toBe('at a.bin')
+    expect(methods()).toHaveLength(2) // once more by itself
   })
 
+  /** As GitHub and GitLab count: seconds since 1970. */
+  const inAnHour = String(Math.floor(Date.now() / 1000) + 3600)
   it.each<[string, number, Record<string, string>, object, least: number, most: number]>([
     ['429', 429, { 'retry-after': '7' }, {}, 7, 7],
     ['429 without a time', 429, {}, {}, 60, 60],
@@ -260,30 +365,31 @@ describe('what passes is tried again', () => {
 })
 
 it('compares by SHA-256 in repositories that name files so', async () => {
-  const { forge, target } = await startForge('gitea')
   const sha = '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813' // the empty file
-  forge.answerWith(() => ({ status: 200, body: { type: 'file', path: 'empty', sha, size: 0 } }))
-  await target.put(objectOf('empty', Buffer.alloc(0)), never())
-  expect(forge.requests).toHaveLength(1)
+  const all = { status: 200, body: { type: 'file', path: 'empty', sha, size: 0 } }
+  const { target, requests } = await start('gitea', { all })
+  await put(target, 'empty', '')
+  expect(requests).toHaveLength(1)
 })
 
 it('makes the first commit of an empty repository', async () => {
-  const { forge, target } = await startForge('gitea')
-  forge.answerWith(request =>
-    isWrite(request) ? undefined : { status: 409, body: { message: 'Git Repository is empty.' } },
-  )
-  await target.put(objectOf('first.bin', Buffer.from('x')), never())
-  expect(forge.commits).toHaveLength(1)
+  const looks = [message(409, 'Git Repository is empty.')]
+  const { target, methods } = await start('gitea', { looks, commits: [HOSTS.gitea.stored('first.bin')] })
+  await put(target, 'first.bin')
+  expect(methods()).toEqual(['POST'])
 })
 
 describe('a check', () => {
-  it.each(KINDS)('of %s asks for the repository and the branch and commits nothing', async kind => {
-    const { forge, target } = await startForge(kind)
-    await target.check?.(never())
-    expect(forge.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
-  })
-
+  const PUSH = /does not allow the owner of the token to push to "main"\./
   it.each([
+    ['github', { permissions: { push: true } }, {}, undefined],
+    [
+      'gitea',
+      { empty: false, archived: false, permissions: { push: true } },
+      { user_can_push: true },
+      undefined,
+    ],
+    ['gitlab', { empty_repo: false, archived: false }, { can_push: true }, undefined],
     ['gitea', { archived: true }, {}, /"octo\/img" is archived and accepts no commits\./],
     [
       'gitea',
@@ -291,51 +397,73 @@ describe('a check', () => {
       {},
       /"octo\/img" is not writable for the owner of the token\./,
     ],
-    ['gitea', {}, { user_can_push: false }, /does not allow the owner of the token to push to "main"\./],
-    ['gitlab', {}, { can_push: false }, /does not allow the owner of the token to push to "main"\./],
-  ] as const)('of %s finds what stands in the way: %j %j', async (kind, repo, branch, message) => {
-    const { forge, target } = await startForge(kind)
-    forge.answerWith(({ path }) => ({
-      status: 200,
-      body: path.includes('/branches/') ? { name: 'main', ...branch } : { id: 7, ...repo },
-    }))
-    const error = await failureOf(target.check?.(never()))
-    expect(error.message).toMatch(message)
+    ['gitea', {}, { user_can_push: false }, PUSH],
+    ['gitlab', {}, { can_push: false }, PUSH],
+    ['gitlab', {}, { name: 'master' }, /returned 200, but not a response of its API/],
+  ] as const)('of %s: %j %j', async (kind, repo, branch, problem) => {
+    const { target, methods } = await start(kind, {
+      looks: [
+        { status: 200, body: { id: 7, ...repo } },
+        { status: 200, body: { name: 'main', ...branch } },
+      ],
+    })
+    if (problem === undefined) await target.check?.(never())
+    else await expect(target.check?.(never())).rejects.toThrow(problem)
+    expect(methods()).toEqual([])
   })
 
   it.each([
     ['gitea', { empty: true }],
     ['gitlab', { empty_repo: true }],
-  ] as const)('of %s is content with an empty repository', async (kind, body) => {
-    const { forge, target } = await startForge(kind)
-    forge.answerWith(() => ({ status: 200, body: { id: 7, ...body } }))
+  ] as const)('of %s is content with an empty repository', async (kind, repo) => {
+    const { target, requests } = await start(kind, { looks: [{ status: 200, body: { id: 7, ...repo } }] })
     await target.check?.(never())
-    expect(forge.requests).toHaveLength(1)
+    expect(requests).toHaveLength(1)
   })
 })
 
 it('sends projects, branches and keys with slashes as one part of the path', async () => {
-  const { forge } = await startForge('gitlab')
-  const options = { apiUrl: forge.apiUrl, token: forge.token, repo: 'group/sub/img', branch: 'feature/x' }
-  const target = await openForge(FORGES.gitlab, options)
-  const stored = { id: 7, name: 'feature/x', file_path: 'a/ü.png', branch: 'feature/x' }
-  forge.answerWith(({ method }) => ({ status: method === 'HEAD' ? 404 : 200, body: stored }))
+  const named = { status: 200, body: { id: 7, name: 'feature/x' } }
+  const { url, target, lines } = await start(
+    'gitlab',
+    { looks: [named, named, { status: 404 }], commits: [HOSTS.gitlab.stored('a/ü.png')] },
+    { repo: 'group/sub/img', branch: 'feature/x' },
+  )
   await target.check?.(never())
-  const { url } = await target.put(objectOf('a/ü.png', Buffer.from('x')), never())
-  await target.close?.()
+  const stored = await put(target, 'a/ü.png')
   const root = '/api/v4/projects/group%2Fsub%2Fimg'
-  expect(forge.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+  expect(lines()).toEqual([
     `GET ${root}`,
     `GET ${root}/repository/branches/feature%2Fx`,
-    `HEAD ${root}/repository/files/a%2F%C3%BC.png`,
+    `HEAD ${root}/repository/files/a%2F%C3%BC.png?ref=feature%2Fx`,
     `POST ${root}/repository/files/a%2F%C3%BC.png`,
   ])
-  expect(forge.requests[2]?.query.get('ref')).toBe('feature/x')
-  expect(url).toBe(`${forge.url}/group/sub/img/-/raw/feature/x/a/%C3%BC.png`)
+  expect(stored.url).toBe(`${url}/group/sub/img/-/raw/feature/x/a/%C3%BC.png`)
 })
 
-it.each(KINDS)('%s: "urlPrefix" stands in front of keys, wherever they are stored', async kind => {
-  const { target } = await startForge(kind, { urlPrefix: 'https://img.example.com/x/' })
-  const { url } = await target.put(objectOf('a/b c.png', Buffer.from('x')), never())
-  expect(url).toBe('https://img.example.com/x/a/b%20c.png')
+it.each<[Provider, Options, RegExp | undefined]>([
+  [gitea, {}, /./],
+  [gitea, { apiUrl: 'https://codeberg.org' }, /must end with \/api\/v1/],
+  [gitlab, { repo: 'img' }, /"group\/project" or the numeric ID/],
+  [gitlab, { apiUrl: 'https://git.example.com' }, /must end with \/api\/v4/],
+  [gitlab, { repo: '42' }, /Set "urlPrefix"/],
+  [gitlab, { repo: '42', urlPrefix: 'https://img.example.com' }, undefined],
+  [github, { repo: 'img' }, /owner\/name/],
+  [github, { repo: 'https://github.com/octo/img' }, /owner\/name/],
+  [github, { repo: 'octo/img/sub' }, /owner\/name/],
+  [github, { branch: 'a b' }, /valid branch name/],
+  [github, { commitMessage: 'Add {name}' }, /unknown placeholder\. Available: \{filename\}, \{key\}/],
+  [github, { apiUrl: 'api.github.com' }, /http or https URL/],
+  [github, { urlPrefix: 'https://x.example/?a=' }, /must not have a query/],
+  [github, { fileSize: 0 }, /./],
+  [github, { token: '' }, /./],
+  [github, { authorName: 'Ada' }, /both "authorName" and "authorEmail"/],
+  [github, { authorEmail: 'a@example.com' }, /both "authorName" and "authorEmail"/],
+  [github, { cdn: 'jsdelivr', urlPrefix: 'https://x.example' }, /"urlPrefix" or "cdn", not both/],
+  [github, { cdn: 'jsdelivr', branch: 'a/b' }, /not support branch names with "\/"/],
+  [github, { cdn: 'jsdelivr', apiUrl: 'https://git.example.com/api/v3' }, /of github\.com only/],
+])('options of $type: %j', (provider, options, problem) => {
+  const found = problemOf(provider, { repo: 'octo/img', token: 't', ...options })
+  if (problem === undefined) expect(found).toBeUndefined()
+  else expect(found).toMatch(problem)
 })

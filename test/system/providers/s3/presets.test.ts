@@ -7,8 +7,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PRESET_NAMES } from '../../../../src/providers/s3/presets.ts'
 import { dialLoopback } from '../../../helpers/dial-loopback.ts'
 import { hasProgram, needs } from '../../../helpers/needs.ts'
+import { type Played, type Player, startPlayer } from '../../../helpers/player.ts'
 import { objectOf } from '../../../helpers/provider-contract.ts'
-import { type Recorded, type Recorder, startRecorder } from '../../../helpers/recorder.ts'
 import { openLoopbackS3 } from '../../../helpers/s3-target.ts'
 import { makeCertificate } from '../../../servers/certificate.ts'
 
@@ -115,7 +115,7 @@ const TABLE: [options: Record<string, string>, place: string, more?: { region?: 
 /** Headers of every put; `cache-control` is sent, too, but proxies may change it. */
 const SIGNED = 'content-disposition;content-length;content-type;host;x-amz-content-sha256;x-amz-date'
 
-let recorder: Recorder
+let player: Player
 let ca: string
 let home: string | undefined
 beforeAll(async () => {
@@ -125,32 +125,31 @@ beforeAll(async () => {
   const names = hosts.map(host => `${isIP(host) ? 'IP' : 'DNS'}:${host}`)
   const { certFile, keyFile } = makeCertificate(home, [...new Set(names)].join(','))
   ca = await readFile(certFile, 'utf8')
-  const answer = (request: Recorded) =>
+  const answer = (request: Played) =>
     request.method === 'POST'
       ? {
           status: 200,
           body: '<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>',
         }
       : { status: 200, headers: { etag: '"x"' } }
-  recorder = await startRecorder(answer, { cert: ca, key: await readFile(keyFile, 'utf8') })
+  player = await startPlayer(answer, { cert: ca, key: await readFile(keyFile, 'utf8') })
 })
 beforeEach(context => needs(context, 'openssl', 'openssl'))
 afterAll(async () => {
-  recorder?.close()
+  player?.close()
   if (home) await rm(home, { recursive: true })
 })
 
 /** Stores an object and gives the request that was sent for it. */
 async function put(options: Record<string, unknown>, body = Buffer.from('a picture')) {
-  const connect = dialLoopback({ port: recorder.port, ca })
+  const connect = dialLoopback({ port: player.port, ca })
   const target = openLoopbackS3({ bucket: 'pics', ...KEYS, ...options }, connect)
   const stored = await target.put(objectOf(KEY, body, 'image/png'), never())
-  await target.close?.()
-  return { stored, request: recorder.requests.at(-1) as Recorded }
+  return { stored, request: player.requests.at(-1) as Played }
 }
 
 /** The signature somebody else computes over the same request. */
-async function signAgain({ method, url, headers }: Recorded, region: string): Promise<string> {
+async function signAgain({ method, url, headers }: Played, region: string): Promise<string> {
   const signed = headers['authorization']?.match(/SignedHeaders=([^,]*)/)?.[1]?.split(';') ?? []
   const signer = new AwsV4Signer({
     ...KEYS,
@@ -184,7 +183,7 @@ describe('what a preset sends', () => {
   })
 })
 
-function readAuthorization({ headers }: Recorded): string[] {
+function readAuthorization({ headers }: Played): string[] {
   const match = /Credential=([^,]*), SignedHeaders=([^,]*),/.exec(headers['authorization'] ?? '')
   return match?.slice(1) ?? []
 }
@@ -256,9 +255,9 @@ describe('a put', () => {
 
   it('of a large object asks for no checksums either', async () => {
     const options = { region: 'eu-central-1', multipartThreshold: '5MB' }
-    const before = recorder.requests.length
+    const before = player.requests.length
     await put(options, Buffer.alloc(9 * 1024 * 1024))
-    const requests = recorder.requests.slice(before)
+    const requests = player.requests.slice(before)
     expect(requests.map(({ method, url }) => `${method} ${url}`).sort()).toEqual([
       `POST /${PATH}?uploadId=u`,
       `POST /${PATH}?uploads=`,

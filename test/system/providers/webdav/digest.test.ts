@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { chooseDigest, parseChallenges } from '../../../../src/providers/webdav/digest.ts'
 import { needs } from '../../../helpers/needs.ts'
-import { startRecorder } from '../../../helpers/recorder.ts'
+import { play } from '../../../helpers/player.ts'
 
 const run = promisify(execFile)
 
@@ -24,14 +24,18 @@ describe('a challenge', () => {
   ])('is answered as by curl: %s', async (variant, context) => {
     needs(context, 'curl', 'curl')
     const header = ['Digest realm="all \\"files\\""', 'nonce="a1/+="', variant].filter(Boolean).join(', ')
-    const server = await startRecorder(({ headers }) =>
+    const { url, requests } = await play(({ headers }) =>
       headers['authorization'] ? { status: 200 } : { status: 401, headers: { 'WWW-Authenticate': header } },
     )
-    onTestFinished(server.close)
     const login = { username: 'jane "x"', password: 'pa:ss' }
-    const address = `http://127.0.0.1:${server.port}/dir/index.html`
-    await run('curl', ['-sS', '--digest', '-u', `${login.username}:${login.password}`, address])
-    const theirs = server.requests[1]?.headers['authorization'] ?? ''
+    await run('curl', [
+      '-sS',
+      '--digest',
+      '-u',
+      `${login.username}:${login.password}`,
+      `${url}/dir/index.html`,
+    ])
+    const theirs = requests[1]?.headers['authorization'] ?? ''
     const ours = answerOf(header, login, /cnonce="([^"]*)"/.exec(theirs)?.[1]) ?? ''
     expect(sorted(ours)).toEqual(sorted(theirs))
   })

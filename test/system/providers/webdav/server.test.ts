@@ -2,28 +2,21 @@ import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { startFaultProxy } from '../../../../src/provider-tests/fault-proxy.ts'
-import type { Target } from '../../../../src/providers/contract.ts'
 import { webdav } from '../../../../src/providers/webdav/index.ts'
 import { makeDirectory } from '../../../helpers/directory.ts'
 import { failureOf } from '../../../helpers/failure-of.ts'
-import { fetchPublic, openHost } from '../../../helpers/http-exchange.ts'
 import { mountSmall } from '../../../helpers/mount-small.ts'
 import { hasAll, needs, needsAll } from '../../../helpers/needs.ts'
-import { objectOf } from '../../../helpers/provider-contract.ts'
+import { fetchPublic, never, type Options, open as openTarget, put } from '../../../helpers/target.ts'
 import { APACHE_NEEDS, startApacheDav } from '../../../servers/apache-dav.ts'
 import type { DavServer } from '../../../servers/dav-server.ts'
 import { NGINX_DAV_NEEDS, startNginxDav } from '../../../servers/nginx-dav.ts'
 import { startTlsProxy } from '../../../servers/tls-proxy.ts'
 
 const MIB = 1024 * 1024
-const never = () => new AbortController().signal
 
-async function open(server: DavServer, more: Record<string, unknown> = {}): Promise<Target> {
-  const { url, username, password } = server
-  const target = await openHost(webdav, { url, username, password, ...more })
-  onTestFinished(() => target.close?.())
-  return target
-}
+const open = ({ url, username, password }: DavServer, more: Options = {}) =>
+  openTarget(webdav, { url, username, password, ...more })
 
 /** Everything on the server, temporary files included. */
 async function filesOf(server: DavServer): Promise<string[]> {
@@ -31,9 +24,6 @@ async function filesOf(server: DavServer): Promise<string[]> {
   const files = entries.filter(entry => entry.isFile() && !entry.parentPath.includes('/.DAV'))
   return files.map(entry => join(entry.parentPath, entry.name).slice(server.directory.length + 1)).sort()
 }
-
-const put = (target: Target, key: string, text: string | Buffer = `bytes of ${key}`) =>
-  target.put(objectOf(key, Buffer.from(text)), never())
 
 describe.each([
   ['Apache', () => startApacheDav(), APACHE_NEEDS],
@@ -82,7 +72,7 @@ describe.each([
 
   it('refuses a wrong password in the midst of a large file, at once and once', async () => {
     const target = await open(server, { password: 'wrong' })
-    const error = await failureOf(target.put(objectOf('large.bin', Buffer.alloc(32 * MIB)), never()))
+    const error = await failureOf(put(target, 'large.bin', Buffer.alloc(32 * MIB)))
     expect(error).toMatchObject({ code: 'destination_failed', retryable: false })
     expect(error.message).toBe(
       `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 (it rejected the login). Check "username" and "password".`,
