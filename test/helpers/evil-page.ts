@@ -7,6 +7,11 @@ import { listen } from './listen.ts'
 /** The attacker's own server lets its sandboxed frames send what they like. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*, user-agent' }
 
+export const readCertificate = ({ certFile, keyFile }: { certFile: string; keyFile: string }) => ({
+  cert: readFileSync(certFile),
+  key: readFileSync(keyFile),
+})
+
 /** A web server of the attacker, with TLS if it has a certificate. @returns its port */
 export async function servePage(
   headers: Record<string, string> = {},

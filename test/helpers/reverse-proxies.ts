@@ -150,12 +150,14 @@ export function fill(example: string, places: Readonly<Record<string, string>>):
   return example.replace(known, place => places[place] ?? '')
 }
 
-interface Change {
+export interface Change {
   /** Makes another example of it, such as one that forgets a line. */
-  readonly config?: (example: string) => string
-  /** Of the server. */
-  readonly server?: object
-  /** Of its socket. Default: the one of everything. */
+  readonly example?: (example: string) => string
+  /** Of the server, in place of what the document says. */
+  readonly config?: { readonly server?: object; readonly auth?: object; readonly page?: object }
+  /** Of the site. Default: its IP address. */
+  readonly name?: string
+  /** Of the socket. Default: the one of everything. */
   readonly folder?: string
   readonly account?: string
 }
@@ -172,7 +174,7 @@ export async function startFront(one: Example, context: TestContext, change: Cha
   const isTls = /listen 443|VirtualHost \*:443/.test(example)
   const [site, plain] = [`127.0.0.1:${port}`, `127.0.0.1:${isTls ? plainPort : port}`]
   const below = one === SUB_PATH ? '/img' : ''
-  const url = `http${isTls ? 's' : ''}://${site}${below}`
+  const url = `http${isTls ? 's' : ''}://${change.name ?? '127.0.0.1'}:${port}${below}`
   const socket = join(change.folder ?? directory, 'upload.sock')
 
   const secretHeader = { name: 'X-Proxy-Secret', value: SECRET }
@@ -180,11 +182,12 @@ export async function startFront(one: Example, context: TestContext, change: Cha
   const bucket = { ...(await startStubBucket()).options, urlPrefix: undefined, link: 'redirect' }
   const app = await startApp({
     config: {
+      auth: userHeader ? { reverseProxy } : { loopbackExempt: one === SUB_PATH },
+      ...change.config,
       server: {
-        ...{ key: KEY, publicUrl: url, trustProxy: ['loopback'], ...change.server },
+        ...{ key: KEY, publicUrl: url, trustProxy: ['loopback'], ...change.config?.server },
         ...(one === SUB_PATH && { host: socket }),
       },
-      auth: userHeader ? { reverseProxy } : { loopbackExempt: one === SUB_PATH },
       default: 'local/Default',
       providers: {
         local: { Default: { directory: 'files', serve: true } },
@@ -211,7 +214,7 @@ export async function startFront(one: Example, context: TestContext, change: Cha
     ...(service && { [service.at]: await startAuthService(service.path, userHeader) }),
   })
   const { account } = change
-  await program.run(change.config?.(config) ?? config, { directory, port, ...(account && { account }) })
+  await program.run(change.example?.(config) ?? config, { directory, port, ...(account && { account }) })
   const key = { right: `Authorization: Bearer ${KEY}` }
   const sessions = { right: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
   return {
@@ -221,12 +224,19 @@ export async function startFront(one: Example, context: TestContext, change: Cha
   }
 }
 
+/** Of Alice, who has signed in: one for each way in which browsers send cookies. */
+const COOKIES = [
+  'session=alice; Path=/',
+  'session_lax=alice; Path=/; SameSite=Lax; Secure',
+  'session_none=alice; Path=/; SameSite=None; Secure',
+]
+
 /** An authentication service that finds a session in a cookie, as oauth2-proxy and Authelia do. @returns `host:port` */
 async function startAuthService(path: string, header = ''): Promise<string> {
   const { origin } = await serve((req, res) => {
     if (req.url?.split('?')[0] !== path)
-      return void res.writeHead(200, { 'Content-Length': 7 }).end('sign in')
-    const [, name] = /(?:^|; )session=(\w+)/.exec(req.headers.cookie ?? '') ?? []
+      return void res.writeHead(200, { 'Content-Length': 7, 'Set-Cookie': COOKIES }).end('sign in')
+    const [, name] = /(?:^|; )session\w*=(\w+)/.exec(req.headers.cookie ?? '') ?? []
     if (name === undefined) return void res.writeHead(401, { 'Content-Length': 0 }).end()
     res.writeHead(202, { 'Content-Length': 0, ...(name !== 'nameless' && { [header]: name }) }).end()
   })

@@ -1,17 +1,8 @@
-import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
-import { expect, it, onTestFinished, type TestContext } from 'vitest'
+import { expect, it, type TestContext } from 'vitest'
 import { inBrowser, type Tab } from '../helpers/browser.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { ATTEMPTS, servePage, TOOLS } from '../helpers/evil-page.ts'
-import { findFreePorts } from '../helpers/free-port.ts'
-import { needs } from '../helpers/needs.ts'
-import { runNginx } from '../helpers/reverse-proxies.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
+import { ATTEMPTS, readCertificate, servePage, TOOLS } from '../helpers/evil-page.ts'
+import { NGINX, NGINX_SSO, startFront } from '../helpers/reverse-proxies.ts'
 import { makeCertificate } from '../servers/certificate.ts'
 
 /** How nginx knows people: a password, a cookie that a sign-in service checks, or that their machine is in its network. */
@@ -19,129 +10,59 @@ type SignIn = 'password' | 'cookie' | 'network'
 /** What nginx tells the server: a name, or a key that says `addedByProxy`. */
 type Told = 'a name' | 'a key'
 
-interface SignedInSite {
-  /** `https:` where people are known by a cookie. */
-  readonly url: string
-  /** Where a browser signs in. */
-  readonly signInUrl: string
-  readonly certificate: { cert: Buffer; key: Buffer } | undefined
-  /** What nginx has answered so far. `arrived`: whether it was passed on to the server. */
-  answered(): Promise<{ method: string; status: number; arrived: boolean; target: string }[]>
-  /** The files that the server has stored. */
-  files(): Promise<string[]>
-  /** The log of the server. */
-  log(): Record<string, unknown>[]
-}
-
 const HOST = 'img.example.com'
 const KEY = 'the-key-that-nginx-adds'
-const COOKIES = ['none=yes; SameSite=None; Secure', 'lax=yes; SameSite=Lax; Secure', 'unspecified=yes']
+const PERSON = /set \$person \$remote_user;/
 
-/** The sign-in service that `auth_request` of nginx asks: `alice` has any of its cookies. @returns its port */
-async function startSignInService(): Promise<number> {
-  const service = createServer((req, res) => {
-    if (req.url === '/login') res.setHeader('Set-Cookie', COOKIES).end('signed in')
-    else if (/(?:none|lax|unspecified)=yes/.test(req.headers.cookie ?? ''))
-      res.setHeader('Remote-User', 'alice').end()
-    else res.writeHead(401).end()
-  }).listen(0, '127.0.0.1')
-  await once(service, 'listening')
-  onTestFinished(() => {
-    service.closeAllConnections()
-    service.close()
-  })
-  return (service.address() as AddressInfo).port
-}
-
-/** The built program behind nginx, which signs people in as `alice`, under a name that only browsers of the tests resolve. */
-async function startSignedInSite(context: TestContext, signIn: SignIn, told: Told): Promise<SignedInSite> {
-  needs(context, 'nginx', 'nginx-light')
-  needs(context, 'openssl', 'openssl')
-  const [directory, folder] = [await makeDirectory(), await makeDirectory()]
-  const port = await findFreePorts()
-  const isTls = signIn === 'cookie'
-  const url = `http${isTls ? 's' : ''}://${HOST}:${port}`
-  const { certFile, keyFile } = makeCertificate(directory)
-
-  const reverseProxy = { from: ['127.0.0.1'], preset: 'authelia' }
+/** Examples of the documents, which sign people in as `alice`, under a name that only browsers of the tests resolve. */
+async function startSignedInSite(context: TestContext, signIn: SignIn, told: Told) {
   const keys = [{ name: 'nginx', key: KEY, addedByProxy: true }]
-  // Both ways to say which origin is the own one.
-  const own = told === 'a name' ? { allowedHosts: [HOST] } : { publicUrl: url }
-  const config = {
-    server: { port: 0, ...own },
-    auth: { loopbackExempt: false, ...(told === 'a name' ? { reverseProxy } : { keys }) },
-    page: { history: true },
-    providers: { local: { secretblog: { directory: 'files', serve: true } } },
-  }
-  await writeFile(join(folder, 'upload-server.json'), JSON.stringify(config))
-  const server = await spawnServer([], { directory: folder })
-
-  const password = createHash('sha1').update('open sesame').digest('base64')
-  await writeFile(join(directory, 'htpasswd'), `alice:{SHA}${password}\n`)
-  const asks = {
-    password: `auth_basic files; auth_basic_user_file ${join(directory, 'htpasswd')}; set $user $remote_user;`,
-    cookie: 'auth_request /sign-in; auth_request_set $user $upstream_http_remote_user;',
-    network: 'set $user alice;',
-  }[signIn]
-  const tells = told === 'a name' ? 'Remote-User $user' : `Authorization "Bearer ${KEY}"`
-  const service = `http://127.0.0.1:${await startSignInService()}`
-  const servers = `
-    log_format attempts '$request_method $status [$upstream_status] $request_uri';
-    server {
-      listen 127.0.0.1:${port}${isTls ? ' ssl' : ''};
-      ssl_certificate ${certFile};
-      ssl_certificate_key ${keyFile};
-      access_log ${join(directory, 'attempts.log')} attempts;
-      location / {
-        ${asks}
-        proxy_set_header Authorization "";
-        proxy_set_header Host $http_host;
-        proxy_set_header X-Forwarded-Proto $scheme;
-        proxy_set_header X-Forwarded-For $remote_addr;
-        proxy_set_header ${tells};
-        proxy_pass ${await server.url};
-      }
-      location = /heartbeat { proxy_set_header Host $http_host; proxy_pass ${await server.url}; }
-      location = /login { proxy_pass ${service}; }
-      location = /sign-in {
-        internal;
-        proxy_pass_request_body off;
-        proxy_set_header Content-Length "";
-        proxy_pass ${service};
-      }
-    }`
-  await runNginx(servers, { directory, port })
-
+  const front = await startFront(signIn === 'cookie' ? NGINX_SSO : NGINX, context, {
+    name: HOST,
+    config: {
+      page: { history: true },
+      // Both ways to say which origin is the own one.
+      ...(told === 'a name' && { server: { publicUrl: undefined, allowedHosts: [HOST] } }),
+      ...(told === 'a key' && { auth: { loopbackExempt: false, keys } }),
+    },
+    example(text) {
+      const noted = "log_format noquery '$request_method $status [$upstream_status] $request_uri';"
+      const example = text.replace(/log_format noquery '.*';/, () => noted)
+      const known =
+        signIn === 'network'
+          ? example.replace(PERSON, () => 'set $person alice;').replace(/auth_basic.*;/g, '')
+          : example
+      return told === 'a name'
+        ? known
+        : known
+            .replace(/proxy_set_header Authorization .*;/, '')
+            .replace(/proxy_set_header X-\S+ \$person;/, `proxy_set_header Authorization "Bearer ${KEY}";`)
+    },
+  })
+  const { app, url } = front
   return {
     url,
+    /** Where a browser signs in. */
     signInUrl: {
       password: `${url.replace('://', '://alice:open%20sesame@')}/`,
-      cookie: `${url}/login`,
+      cookie: `${url}/oauth2/sign_in`,
       network: `${url}/`,
     }[signIn],
-    certificate: isTls ? { cert: await readFile(certFile), key: await readFile(keyFile) } : undefined,
+    /** What nginx has answered so far. `arrived`: whether it was passed on to the server. */
     async answered() {
-      const lines = (await readFile(join(directory, 'attempts.log'), 'utf8')).trim().split('\n')
+      const lines = (await front.accessLog()).trim().split('\n')
       return lines.map(line => {
-        const [, method = '', status, upstream, target = ''] =
+        const [, method = '', status = '', upstream = '', target = ''] =
           /^(\S+) (\d+) \[([^\]]*)\] (.*)$/.exec(line) ?? []
-        return {
-          method,
-          status: Number(status),
-          arrived: /\d/.test(upstream ?? '') && status !== '401',
-          target,
-        }
+        return { method, status: Number(status), arrived: /\d/.test(upstream) && status !== '401', target }
       })
     },
-    async files() {
-      const entries = await readdir(join(folder, 'files'), { recursive: true, withFileTypes: true }).catch(
-        () => [],
-      )
-      return entries.filter(entry => entry.isFile()).map(({ name }) => name)
-    },
-    log: () => server.lines.map(line => JSON.parse(line)),
+    files: async () => (await app.files()).filter(path => /^files\/[^.]/.test(path)),
+    log: () => app.log,
   }
 }
+
+type SignedInSite = Awaited<ReturnType<typeof startSignedInSite>>
 
 type Open = () => Promise<Tab>
 
@@ -187,8 +108,10 @@ const VISITS = [
 ] as const
 
 /** The origins of the attacker. A page without a referrer makes browsers say "Origin: null" about its forms. */
-async function startAttackers({ url, certificate }: SignedInSite) {
+async function startAttackers({ url }: SignedInSite) {
   const { protocol, hostname } = new URL(url)
+  const certificate =
+    protocol === 'https:' ? readCertificate(makeCertificate(await makeDirectory())) : undefined
   const serve = async (name: string, host: string, headers: Record<string, string> = {}) => {
     const port = await servePage(headers, certificate)
     return { name, origin: `${protocol}//${host}:${port}` }

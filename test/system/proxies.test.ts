@@ -262,7 +262,7 @@ it.for<[Example, string, string]>([
   'behind $file, a client of a TLS proxy has its own address, which the TLS proxy adds',
   async ([one, line, trusting], context) => {
     const here = await startFront(one, context, {
-      config(example) {
+      example(example) {
         expect(example).toContain(line)
         return example.replace(line, trusting)
       },
@@ -276,7 +276,7 @@ it('attack: what is behind the open places hears a name or the password', async 
   const heard = await serve((_req, res) => res.end())
   const { host } = new URL(heard.origin)
   const here = await startFront(NGINX, context, {
-    config: example => example.replace(/server 127\.0\.0\.1:\d+;/, `server ${host};`),
+    example: example => example.replace(/server 127\.0\.0\.1:\d+;/, `server ${host};`),
   })
   const headers = [here.right, 'X-User: root', 'X-Proxy-Secret: mine']
   const open = ['/files/Default/a.png', '/links/s3/a/b', '/heartbeat']
@@ -339,8 +339,8 @@ describe('attack: a reverse proxy that forgets to remove what clients send', () 
     ],
   ]
   it.for(cases)('%s: 401, and the log says why', async ([, one, changes, forged], context) => {
-    const config = (example: string) => changes.reduce((text, change) => change(text), example)
-    const here = await startFront(one, context, { config })
+    const example = (config: string) => changes.reduce((text, change) => change(text), config)
+    const here = await startFront(one, context, { example })
     const { status, line } = await upload(here, [here.right, forged])
     expect(status).toBe(401)
     expect(JSON.stringify(line)).toMatch(/auth\.reverseProxy: .*(?:more than once|underscores)/)
@@ -359,7 +359,7 @@ it.for([
   const folder = await makeDirectory()
   await chown(folder, 0, Number(group))
   await chmod(folder, 0o2750)
-  const here = await startFront(SUB_PATH, context, { account: 'www-data', server, folder })
+  const here = await startFront(SUB_PATH, context, { account: 'www-data', config: { server }, folder })
   expect((await get(here, '/heartbeat')).status).toBe(status)
 })
 

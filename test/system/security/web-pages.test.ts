@@ -120,22 +120,23 @@ it('attack: a stored file runs script in the origin of the server, opened, frame
     expect(links).toHaveLength(Object.keys(files).length)
     const page = await open()
     await page.goto(`${app.url}/heartbeat`)
+    let underWay = 0
+    page.on('request', () => underWay++)
+    for (const end of ['requestfinished', 'requestfailed'] as const) page.on(end, () => underWay--)
     for (const link of links) {
-      const hacked = await page.evaluate(`(async () => {
-        const add = (tag, attributes) => new Promise(done => {
-          const element = Object.assign(document.createElement(tag), attributes)
-          element.onload = element.onerror = done
-          setTimeout(done, 150) // not every element says that it is there
-          document.body.append(element)
-        })
+      await page.evaluate(`(async () => {
         const link = ${JSON.stringify(link)}
-        await Promise.all([
-          add('iframe', { src: link }), add('script', { src: link }), add('embed', { src: link }),
-          add('object', { data: link }), add('script', { src: link, type: 'module' }),
-          navigator.serviceWorker?.register(link).catch(() => {}),
-        ])
-        return window.hacked === true
+        const add = (tag, attributes) =>
+          document.body.append(Object.assign(document.createElement(tag), attributes))
+        for (const tag of ['iframe', 'script', 'embed']) add(tag, { src: link })
+        add('object', { data: link })
+        add('script', { src: link, type: 'module' })
+        await navigator.serviceWorker?.register(link).catch(() => {})
+        await new Promise(requestAnimationFrame)
       })()`)
+      // Not every element says that it is there.
+      await expect.poll(() => underWay).toBe(0)
+      const hacked = await page.evaluate('window.hacked === true')
       expect.soft(hacked, `${link} included`).toBe(false)
     }
     for (const link of links) {
