@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLog } from '../src/log.ts'
 import { createLogLines } from '../src/log-lines.ts'
 import { ask, type Question } from './helpers/ask.ts'
@@ -153,7 +152,7 @@ describe('one line for each request', () => {
     socket.end(
       `POST /upload HTTP/1.1\r\n${head}\r\nContent-Length: 999\r\n\r\n${part('a.png')}${part('b.png')}`,
     )
-    await once(socket.resume(), 'close')
+    onTestFinished(() => void socket.destroy())
     await eventually(() =>
       expect(line(app, 'this-one')).toMatchObject({ msg: 'client disconnected', failed: ['a.png', 'b.png'] }),
     )

@@ -95,6 +95,7 @@ describe.each(Object.keys(MISBEHAVIOURS))('attack: a destination %s', behaviour 
     await expect.poll(other, { timeout: 10_000 }).toBe(200)
     // Whoever reads on keeps it in memory: what is written beyond lies in the buffers of the system.
     for (const socket of flooded) expect(socket.bytesWritten).toBeLessThan(40 * MB)
+    await server.close() // or the uploader waits for what it may have to say
   })
 })
 
@@ -128,4 +129,5 @@ it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async
     expectFailure(answer, 504, 'destination_timeout')
     expect(answer.message, type).toContain(`through the proxy "127.0.0.1:${dead.port}"`)
   }
+  await dead.close()
 })

@@ -122,7 +122,8 @@ it('attack: a stored file runs script in the origin of the server, opened, frame
     await page.goto(`${app.url}/heartbeat`)
     let underWay = 0
     page.on('request', () => underWay++)
-    for (const end of ['requestfinished', 'requestfailed'] as const) page.on(end, () => underWay--)
+    page.on('requestfinished', () => underWay--)
+    page.on('requestfailed', () => underWay--)
     for (const link of links) {
       await page.evaluate(`(async () => {
         const link = ${JSON.stringify(link)}

@@ -12,6 +12,8 @@ export interface Served {
   requests: http.IncomingMessage[]
   /** How many connections were made. */
   connections(): number
+  /** Ends it before the test is over. */
+  close(): Promise<void>
 }
 
 /** A server on loopback that lives until the end of the test. */
@@ -25,15 +27,15 @@ export async function serve(
     handler(req, res)
   }
   const server = tls ? https.createServer(tls, listener) : http.createServer(listener)
-  const { port, connections } = await listenAndCount(server)
-  return { origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, port, requests, connections }
+  const listening = await listenAndCount(server)
+  return { origin: `${tls ? 'https' : 'http'}://127.0.0.1:${listening.port}`, requests, ...listening }
 }
 
 /** A server that says what it likes, byte by byte. */
 export async function serveRaw(handler: (socket: net.Socket) => void): Promise<Served> {
   const server = net.createServer(handler)
-  const { port, connections } = await listenAndCount(server)
-  return { origin: `http://127.0.0.1:${port}`, port, requests: [], connections }
+  const listening = await listenAndCount(server)
+  return { origin: `http://127.0.0.1:${listening.port}`, requests: [], ...listening }
 }
 
 async function listenAndCount(server: net.Server) {
@@ -41,7 +43,7 @@ async function listenAndCount(server: net.Server) {
   server.on('connection', () => count++)
   const { port, close } = await listen(server)
   onTestFinished(close)
-  return { port, connections: () => count }
+  return { port, close, connections: () => count }
 }
 
 /** A lookup that knows these answers only: one list for each call, the last one for all further calls. */
