@@ -1,7 +1,7 @@
 import { ownFile, time } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
-import { keyTemplate, proxyAddress } from './values.ts'
+import { flag, keyTemplate, list, optional, proxyAddress } from './values.ts'
 
 const fullDestinationName = z
   .string()
@@ -21,36 +21,30 @@ export function isRegExp(text: string): boolean {
 /** Options that every destination has in addition to those of its provider. */
 export const destinationSchema = z.strictObject({
   keyTemplate: keyTemplate.optional(),
-  onConflict: z
-    .enum(['replace', 'rename', 'error'])
-    .optional()
-    .describe(
-      'What to do when the object key already exists: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "rename" if the provider can check what exists, or if the key template has at least 8 digits of a hash or a random part; otherwise "replace".',
-    ),
-  dedupe: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Reuse the link of an identical file that this server has stored here and that still exists, instead of storing it again.',
-    ),
-  urlRewrite: z
-    .array(
-      z.strictObject({
-        from: z
-          .string()
-          .min(1)
-          .refine(isRegExp, 'is not a valid regular expression')
-          .describe('Regular expression to search for. Links of more than 8192 characters stay unchanged.'),
-        to: z.string().describe('Replacement for the match. $1 inserts the first group.'),
-        flags: z
-          .string()
-          .regex(/^[gi]*$/, 'may contain only "g" and "i"')
-          .default('')
-          .describe('Flags of the expression. "g": replace every match; "i": case-insensitive.'),
-      }),
-    )
-    .default([])
-    .describe('Rewrite rules for the links of this destination, applied in order.'),
+  onConflict: optional(
+    z.enum(['replace', 'rename', 'error']),
+    'What to do when the object key already exists: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "rename" if the provider can check what exists, or if the key template has at least 8 digits of a hash or a random part; otherwise "replace".',
+  ),
+  dedupe: flag(
+    false,
+    'Reuse the link of an identical file that this server has stored here and that still exists, instead of storing it again.',
+  ),
+  urlRewrite: list(
+    z.strictObject({
+      from: z
+        .string()
+        .min(1)
+        .refine(isRegExp, 'is not a valid regular expression')
+        .describe('Regular expression to search for. Links of more than 8192 characters stay unchanged.'),
+      to: z.string().describe('Replacement for the match. $1 inserts the first group.'),
+      flags: z
+        .string()
+        .regex(/^[gi]*$/, 'may contain only "g" and "i"')
+        .default('')
+        .describe('Flags of the expression. "g": replace every match; "i": case-insensitive.'),
+    }),
+    'Rewrite rules for the links of this destination, applied in order.',
+  ),
   link: z
     .enum(['direct', 'redirect'])
     .default('direct')
@@ -63,70 +57,56 @@ export const destinationSchema = z.strictObject({
     .describe(
       'Who may open redirect links: "anyone" with the link, or only "callers": clients that may upload to this destination.',
     ),
-  fallback: fullDestinationName
-    .optional()
-    .describe(
-      'Destination to use if this one fails, after its retries. An upload that onConflict rejects is not stored at the fallback.',
-    ),
-  mirrors: z
-    .array(
-      z.union([
-        fullDestinationName.transform(destination => ({ destination, required: false })),
-        z.strictObject({
-          destination: fullDestinationName,
-          required: z
-            .boolean()
-            .default(false)
-            .describe(
-              'Fail the upload if this copy cannot be stored. If false, the failure is logged and reported in the response.',
-            ),
-        }),
-      ]),
-    )
-    .default([])
-    .describe(
-      'Destinations that store a copy of every file: "provider/configName", or an object with `destination` and `required`.',
-    ),
-  proxy: proxyAddress()
-    .optional()
-    .describe(
-      'Outbound proxy for this destination, instead of "network.proxy" and "network.noProxy": a proxy URL, "environment" or "none".',
-    ),
-  caFile: ownFile()
-    .optional()
-    .describe(
-      'PEM file with CA certificates to trust for this destination, in addition to those of "network.caFile" and the built-in ones. Not for "local" and "command".',
-    ),
-  insecureTls: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Disable the verification of TLS certificates of this destination. Anyone on the network path can then read and modify the traffic. Not for "local" and "command".',
-    ),
-  expiry: z
-    .strictObject({
-      default: z
-        .union([lifetime(), z.literal('never')])
-        .optional()
-        .describe(
+  fallback: optional(
+    fullDestinationName,
+    'Destination to use if this one fails, after its retries. An upload that onConflict rejects is not stored at the fallback.',
+  ),
+  mirrors: list(
+    z.union([
+      fullDestinationName.transform(destination => ({ destination, required: false })),
+      z.strictObject({
+        destination: fullDestinationName,
+        required: flag(
+          false,
+          'Fail the upload if this copy cannot be stored. If false, the failure is logged and reported in the response.',
+        ),
+      }),
+    ]),
+    'Destinations that store a copy of every file: "provider/configName", or an object with `destination` and `required`.',
+  ),
+  proxy: optional(
+    proxyAddress(),
+    'Outbound proxy for this destination, instead of "network.proxy" and "network.noProxy": a proxy URL, "environment" or "none".',
+  ),
+  caFile: optional(
+    ownFile(),
+    'PEM file with CA certificates to trust for this destination, in addition to those of "network.caFile" and the built-in ones. Not for "local" and "command".',
+  ),
+  insecureTls: flag(
+    false,
+    'Disable the verification of TLS certificates of this destination. Anyone on the network path can then read and modify the traffic. Not for "local" and "command".',
+  ),
+  expiry: optional(
+    z
+      .strictObject({
+        default: optional(
+          z.union([lifetime(), z.literal('never')]),
           'Time to live of files whose upload does not set `expires`, such as "30d", or "never". Default: the value of `max`.',
         ),
-      max: lifetime()
-        .optional()
-        .describe(
+        max: optional(
+          lifetime(),
           'Maximum time to live that an upload may ask for with `expires`, such as "90d". Default: unlimited.',
         ),
-    })
-    .refine(rule => rule.default !== undefined || rule.max !== undefined, 'needs "default" or "max"')
-    .refine(
-      ({ default: standard = 0, max }) => max === undefined || standard === 'never' || standard <= max,
-      'has a "default" that is longer than its "max"',
-    )
-    .optional()
-    .describe(
-      'Expiry of files at this destination. Expired files are deleted, together with their copies at mirrors and fallbacks. Default: files never expire, and uploads may not set `expires`.',
-    ),
-  images: pictureSchema
-    .optional()
-    .describe('Image processing at this destination. Replaces the general setting "images" completely.'),
+      })
+      .refine(rule => rule.default !== undefined || rule.max !== undefined, 'needs "default" or "max"')
+      .refine(
+        ({ default: standard = 0, max }) => max === undefined || standard === 'never' || standard <= max,
+        'has a "default" that is longer than its "max"',
+      ),
+    'Expiry of files at this destination. Expired files are deleted, together with their copies at mirrors and fallbacks. Default: files never expire, and uploads may not set `expires`.',
+  ),
+  images: optional(
+    pictureSchema,
+    'Image processing at this destination. Replaces the general setting "images" completely.',
+  ),
 })

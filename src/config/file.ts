@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeText } from '../decode-text.ts'
 import { describeFileError, systemCode } from '../errors.ts'
@@ -26,15 +26,12 @@ export interface WhereToLook extends PathContext {
 export function findConfigFile(where: WhereToLook): ConfigFile | undefined {
   const named = nameOf(where)
   const path = named === undefined ? userConfigFile(where) : resolveLocalPath(named, where.cwd)
-  return named === undefined && isMissing(path) ? undefined : { path, text: readText(path) }
-}
-
-function isMissing(path: string): boolean {
   try {
-    statSync(path)
-    return false
+    return { path, text: readText(path) }
   } catch (error) {
-    return ['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')
+    const isMissing = error instanceof Error && ['ENOENT', 'ENOTDIR'].includes(systemCode(error.cause) ?? '')
+    if (named === undefined && isMissing) return undefined
+    throw error
   }
 }
 

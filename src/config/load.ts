@@ -52,8 +52,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const report = reportTo(problems)
   const read = await readConfig(options, report)
   const { base, codeBase, dataDirectory, plugins } = read
-  const isEmbedded = !namesProviders(read.value)
-  const value = isEmbedded ? withEmbeddedDefault(read.value, dataDirectory) : read.value
+  const { value, isEmbedded } = withEmbeddedDefault(read.value, dataDirectory)
 
   const parsed = parseReporting(configSchema, value, report)
   const resolvePath = (path: string) => resolveLocalPath(path, base)
@@ -113,17 +112,13 @@ export async function glance(options: LoadOptions): Promise<Glance> {
   const parsed = parseReporting(schema, part, report)
   if (!parsed || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
   const settings = mapPaths(schema, parsed, path => resolveLocalPath(path, base))
-  const { providers } = namesProviders(value) ? value : withEmbeddedDefault(value, dataDirectory)
+  const { providers } = withEmbeddedDefault(value, dataDirectory).value
   return { settings, dataDirectory, ids: listNamed(providers).map(idOf) }
 }
 
 /** Ignores invalid settings of the database: a running server keeps its database if a changed file is invalid. */
 function readableDatabase({ database }: Json): unknown {
   return configSchema.shape.database.safeParse(database).success ? database : undefined
-}
-
-function namesProviders({ providers }: Json): boolean {
-  return providers !== undefined && !(isRecord(providers) && Object.keys(providers).length === 0)
 }
 
 const embeddedDirectory = (dataDirectory: string) => join(dataDirectory, 'files')
@@ -133,15 +128,16 @@ export function embeddedNote(dataDirectory: string): string {
   return `No destination is configured. Files are stored in ${embeddedDirectory(dataDirectory)} and served under /files/.`
 }
 
-function withEmbeddedDefault(value: Json, dataDirectory: string): Json {
+/** Without a destination, files are stored in the data directory. */
+function withEmbeddedDefault(value: Json, dataDirectory: string): { value: Json; isEmbedded: boolean } {
+  const { providers } = value
+  const isNamed = isRecord(providers) ? Object.keys(providers).length > 0 : providers !== undefined
+  if (isNamed) return { value, isEmbedded: false }
   const directory = embeddedDirectory(dataDirectory)
-  return { ...value, providers: { local: { Default: { directory, serve: true } } } }
-}
-
-/** Whether the URL leads directly to this server: to a loopback address, or to its own port if it accepts remote clients. */
-function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPort: number): boolean {
-  if (isLoopback(hostname)) return true
-  return protocol === 'http:' && Number(port || 80) === listenPort && !isLoopback(host)
+  return {
+    value: { ...value, providers: { local: { Default: { directory, serve: true } } } },
+    isEmbedded: true,
+  }
 }
 
 /** Warns if the settings imply a reverse proxy, whose clients may be mistaken for local clients. */
@@ -150,7 +146,10 @@ function warnOfProxies({ server, auth }: Settings): string[] {
   if (!auth.loopbackExempt || isSocketPath(host)) return []
   // Requests from the reverse proxy of auth.reverseProxy are never local.
   if (auth.reverseProxy?.from.some(one => isLoopbackAddress(one.split('/')[0]))) return []
-  const isPublic = publicUrl !== undefined && !isOwnAddress(new URL(publicUrl), host, port)
+  const url = publicUrl === undefined ? undefined : new URL(publicUrl)
+  // It may lead to this server itself: to its own port, if that accepts remote clients.
+  const isOwnPort = url?.protocol === 'http:' && Number(url.port || 80) === port && !isLoopback(host)
+  const isPublic = url !== undefined && !isLoopback(url.hostname) && !isOwnPort
   if (!isPublic && trustProxy.length === 0) return []
   const setting = isPublic ? 'server.publicUrl' : 'server.trustProxy'
   return [

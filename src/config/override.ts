@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
-import { isRecord, type Json, membersOf } from '../members.ts'
+import { isRecord, type Json } from '../members.ts'
 import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { canonicalType } from '../providers/registry.ts'
 import type { OnProblem } from './problems.ts'
 import { suggest } from './suggest.ts'
 
@@ -28,28 +27,7 @@ const PREFIX = 'UPLOAD_SERVER__'
 const NO_SETTING =
   /^UPLOAD_SERVER_(?:(?:CONFIG|TOKEN|AUDIENCE)=|SERVICE_(?:HOST|PORT)|PORT_\d|PORT=(?:tcp|udp|sctp):\/\/)/
 
-/** The variables of the environment, and those that only a `.env` file has. */
-export interface Variables {
-  readonly env: Environment
-  /** The `.env` file, if there is one. */
-  readonly file?: string | undefined
-  /** Names of the variables that come from the file. */
-  readonly added: ReadonlySet<string>
-}
-
-/**
- * Adds the variables of a `.env` file, if there is one. Those of the environment win.
- *
- * @param file undefined: none is read
- */
-export async function withDotenv(env: Environment, file: string | undefined): Promise<Variables> {
-  const found = file === undefined ? undefined : await readDotenv(file)
-  if (found === undefined) return { env, added: new Set() }
-  const added = new Set(Object.keys(found).filter(name => !(name in env)))
-  return { env: { ...found, ...env }, file, added }
-}
-
-/** @returns undefined if the file does not exist */
+/** The variables of a `.env` file; undefined if it does not exist. */
 export async function readDotenv(file: string): Promise<Environment | undefined> {
   try {
     const text = decodeText(readFileSync(file))
@@ -99,21 +77,19 @@ export function overridesOfFlags(flags: Flags): Override[] {
  * with double underscores (`UPLOAD_SERVER__LIMITS__FILESIZE`), case-insensitive. Empty values are ignored.
  *
  * @param note gets a sentence for each variable that looks like one of ours but is ignored
+ * @param origin where the variables come from if not from the environment: ` in FILE`
  */
 export function overridesOfVariables(
-  { env, file, added }: Variables,
+  env: Environment,
   note: (sentence: string) => void,
+  origin = '',
 ): Override[] {
   return Object.entries(env).flatMap(([variable, text]) => {
     const name = variable.toUpperCase()
     if (!text || !name.startsWith('UPLOAD_SERVER_') || NO_SETTING.test(`${name}=${text}`)) return []
     const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
     if (path !== undefined)
-      return {
-        name: added.has(variable) ? `${variable} in ${file}` : variable,
-        path: path.split('__'),
-        read: schema => coerce(text, schema),
-      }
+      return { name: variable + origin, path: path.split('__'), read: schema => coerce(text, schema) }
     note(
       `The environment variable ${variable} is ignored. Available: ${[...SHORT_NAMES.keys()].join(', ')}, and ${PREFIX}SECTION__NAME for all other settings.`,
     )
@@ -133,52 +109,40 @@ export function override(
   report: OnProblem,
 ): Json {
   const result = structuredClone(config)
-  for (const one of overrides)
-    assign(result, one.path, schema, one.read, hint => report(one.name, `does not match a setting${hint}`))
+  for (const { name, path, read } of overrides) {
+    const hint = assign(result, path, schema, read)
+    if (hint !== undefined) report(name, `does not match a setting${hint}`)
+  }
   return result
 }
 
-/** Sets a value at a path, whose names are found in the schema and in the file. */
+/**
+ * Sets a value at a path. Names are those of the schema, or of a destination in the file, in any case. A new destination is
+ * called `Default`, or has a name in lower case.
+ *
+ * @returns undefined, or if there is no such setting a hint
+ */
 function assign(
   object: Json,
   [segment = '', ...rest]: readonly string[],
   schema: z.ZodType,
   read: Override['read'],
-  unknown: (hint: string) => void,
-): void {
-  const inner = unwrap(schema)
-  const name = findName(segment, rest[0], object, inner)
-  const member = name === undefined ? undefined : memberOf(inner, canonicalType(name))
-  if (name === undefined || !member)
-    unknown(inner instanceof z.ZodObject ? suggest(segment, Object.keys(inner.shape)) : '')
-  else if (rest.length === 0) object[name] = read(member)
-  else {
-    if (object[name] === undefined) object[name] = {}
-    const next = object[name]
-    // If the file has another value instead of an object, that error must not be hidden.
-    assign(isRecord(next) ? next : {}, rest, member, read, unknown)
-  }
-}
-
-/**
- * Finds a name case-insensitively: in the schema, else among those in use, else `Default`, else the lower-case spelling. A file
- * may have a provider under its type and under aliases: the one that has the destination is meant.
- */
-function findName(
-  segment: string,
-  next: string | undefined,
-  object: Json,
-  schema: z.ZodType,
 ): string | undefined {
-  const isSame = (name: string, other = '') => name.toLowerCase() === other.toLowerCase()
-  if (schema instanceof z.ZodRecord)
-    return [...Object.keys(object), 'Default'].find(name => isSame(name, segment)) ?? segment.toLowerCase()
-  if (!(schema instanceof z.ZodObject)) return undefined
-  const type = canonicalType(segment.toLowerCase())
-  const known = Object.keys(schema.shape).find(name => isSame(name, segment) || name === type)
-  const used = Object.keys(object).filter(name => name === known || canonicalType(name) === known)
-  const has = (name: string) => Object.keys(membersOf(object[name])).some(one => isSame(one, next))
-  return used.find(has) ?? used.find(name => name === known) ?? used[0] ?? known
+  const inner = unwrap(schema)
+  const options = inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+  const names =
+    inner instanceof z.ZodRecord ? [...Object.keys(object), 'Default', segment.toLowerCase()] : options
+  const name = names.find(one => one.toLowerCase() === segment.toLowerCase())
+  const member = name === undefined ? undefined : memberOf(inner, name)
+  if (name === undefined || !member) return suggest(segment, options)
+  if (rest.length > 0) {
+    if (object[name] === undefined) object[name] = {}
+    // If the file has another value instead of an object, that error must not be hidden.
+    const next = object[name]
+    return assign(isRecord(next) ? next : {}, rest, member, read)
+  }
+  object[name] = read(member)
+  return undefined
 }
 
 /** Parses a value as JSON, or a list separated by commas, unless the schema expects text. */

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describeThrown, systemCode } from '../errors.ts'
 import { within } from '../flow/time-limit.ts'
 import { isRecord, membersOf } from '../members.ts'
-import { readVersion } from '../package.ts'
 import * as z from '../packages/zod.ts'
 import { isDefined, type Provider } from '../providers/contract.ts'
 import type { Plugin } from '../providers/kit.ts'
@@ -68,7 +68,7 @@ export async function loadPlugins(
       }
     } catch (error) {
       isComplete = false
-      report(`plugins[${index}]`, `could not load "${name}": ${describe(error, entryPoint)}`)
+      report(`plugins[${index}]`, `could not load "${name}": ${describe(error, entryPoint?.file)}`)
     }
   }
   return { providers, origins, files, folders, isComplete }
@@ -78,8 +78,6 @@ export async function loadPlugins(
 interface EntryPoint {
   readonly file: string
   readonly folder?: string
-  /** The versions of upload-server that the package declares as its peer dependency. */
-  readonly madeFor?: string | undefined
 }
 
 /** Whether a plugin is specified by its file path. */
@@ -87,25 +85,16 @@ export const isFile = (name: string) => /^(?:\.{0,2}[\\/]|~[\\/]|[a-z]:[\\/])/i.
 
 /** Finds a package in `node_modules` of a folder or of one of its parents, as Node does. */
 function findPackage(name: string, base: string): EntryPoint {
-  for (let around = base; ; around = dirname(around)) {
-    const folder = join(around, 'node_modules')
-    const manifest = join(folder, name, 'package.json')
-    if (existsSync(manifest)) {
-      const { entry, madeFor } = readManifest(manifest)
-      return { folder, file: join(folder, name, entry), madeFor }
-    }
-    if (dirname(around) !== around) continue
+  const folders = createRequire(join(base, 'any.js')).resolve.paths(name) ?? []
+  const folder = folders.find(one => existsSync(join(one, name, 'package.json')))
+  if (folder === undefined)
     throw new Error(`the package is not installed. Run in ${base}: npm install ${name}`)
-  }
-}
-
-function readManifest(manifest: string): { entry: string; madeFor: string | undefined } {
-  const { exports, main, peerDependencies } = membersOf(JSON.parse(readFileSync(manifest, 'utf8')))
-  const wanted = isRecord(peerDependencies) ? peerDependencies['upload-server'] : undefined
-  const root = isRecord(exports) && '.' in exports ? exports['.'] : exports
-  const entry = exports === undefined ? (main ?? 'index.js') : choose(root)
-  if (typeof entry === 'string') return { entry, madeFor: wanted === undefined ? undefined : String(wanted) }
-  throw new Error(`${manifest} has no export that can be imported`)
+  const manifest = join(folder, name, 'package.json')
+  const { exports, main = 'index.js' } = membersOf(JSON.parse(readFileSync(manifest, 'utf8')))
+  const entry =
+    exports === undefined ? main : choose(isRecord(exports) && '.' in exports ? exports['.'] : exports)
+  if (typeof entry !== 'string') throw new Error(`${manifest} has no export that can be imported`)
+  return { folder, file: join(folder, name, entry) }
 }
 
 /** Resolves `exports` by the conditions that apply to an import in Node. */
@@ -164,13 +153,10 @@ function checkProvider(
     )
 }
 
-function describe(error: unknown, entryPoint: EntryPoint | undefined): string {
-  const { file, madeFor } = entryPoint ?? {}
-  if (!(error instanceof Error)) return describeThrown(error)
+function describe(error: unknown, file: string | undefined): string {
   const code = systemCode(error)
   if (code === 'ENOENT') return `the file ${file} does not exist`
   if (code === 'EISDIR') return `${file} is a folder. Specify the file in it, such as index.js`
   const where = error instanceof SyntaxError ? `. To find the line, run: node --check ${file}` : ''
-  const versions = madeFor ? `. It requires upload-server ${madeFor}, and this is ${readVersion()}` : ''
-  return `${describeThrown(error)}${where}${versions}`
+  return `${describeThrown(error)}${where}`
 }

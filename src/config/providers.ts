@@ -1,10 +1,10 @@
 import { describeThrown } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
-import { isRecord, type Json } from '../members.ts'
+import { isRecord } from '../members.ts'
 import { collectMarked, mapPaths } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
-import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
+import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { DestinationName } from '../uploader/destinations.ts'
 import { destinationSchema } from './destination.ts'
 import { parseReporting } from './issues.ts'
@@ -34,13 +34,10 @@ export async function wholeSchema(
   types: readonly string[] = PROVIDER_TYPES,
   plugins: Plugins = NO_PLUGINS,
 ): Promise<z.ZodObject> {
+  const builtIn = await Promise.all(types.map(loadProvider))
   const members: Record<string, z.ZodType> = {}
-  for (const type of new Set(types)) {
-    const provider = await loadProvider(type)
-    if (provider) members[type] = z.record(z.string().min(1), optionsOf(provider)).optional()
-  }
-  for (const provider of plugins.providers.values())
-    members[provider.type] = z.record(z.string().min(1), optionsOf(provider)).optional()
+  for (const provider of [...builtIn, ...plugins.providers.values()])
+    if (provider) members[provider.type] = z.record(z.string().min(1), optionsOf(provider)).optional()
   return configSchema.extend({
     providers: z
       .strictObject(members)
@@ -60,8 +57,8 @@ export function optionsOf(provider: Provider): z.ZodObject {
 
 /** The destinations that `providers` contains, valid or not. */
 export function listNamed(providers: unknown): DestinationName[] {
-  return entriesOf(providers).flatMap(([id, configurations]) =>
-    entriesOf(configurations).map(([name]) => ({ type: canonicalType(id), name })),
+  return entriesOf(providers).flatMap(([type, configurations]) =>
+    entriesOf(configurations).map(([name]) => ({ type, name })),
   )
 }
 
@@ -77,23 +74,18 @@ export async function readDestinations(
   plugins: Plugins = NO_PLUGINS,
 ): Promise<DestinationConfig[]> {
   const read: DestinationConfig[] = []
-  const seen = new Set<string>()
-  for (const [id, configurations] of entriesOf(providers)) {
-    const provider = plugins.providers.get(id) ?? (await loadProvider(id))
-    if (!provider) {
-      const known = [...PROVIDER_TYPES, ...plugins.providers.keys()]
-      if (plugins.isComplete) report(`providers.${id}`, `is not a provider${suggest(id, known)}`)
+  for (const [type, configurations] of entriesOf(providers)) {
+    const provider = plugins.providers.get(type) ?? (await loadProvider(type))
+    if (provider?.type !== type) {
+      const hint = provider
+        ? `. It is called "${provider.type}" here`
+        : suggest(type, [...PROVIDER_TYPES, ...plugins.providers.keys()])
+      if (plugins.isComplete) report(`providers.${type}`, `is not a provider${hint}`)
       continue
     }
+    const plugin = plugins.origins.get(type)
     for (const [name, raw] of entriesOf(configurations)) {
-      const path = `providers.${id}.${name}`
-      if (seen.has(`${provider.type}/${name}`))
-        report(
-          path,
-          `is configured twice, under "${provider.type}" and under an alias of it. Remove one of them`,
-        )
-      seen.add(`${provider.type}/${name}`)
-      const plugin = plugins.origins.get(provider.type)
+      const path = `providers.${type}.${name}`
       try {
         const one = readDestination(provider, name, raw, resolvePath, (inner, message) =>
           report(inner ? `${path}.${inner}` : path, message),
@@ -117,11 +109,14 @@ function readDestination(
   report: OnProblem,
 ): DestinationConfig | undefined {
   const schema = optionsOf(provider)
-  const parsed = parseReporting(schema, withRedirected(provider, schema, raw), report)
+  // Links of a private bucket redirect, so users need not set both. With a URL prefix, it is public.
+  const isPrivate = isRecord(raw) && raw['link'] === 'redirect' && raw['urlPrefix'] === undefined
+  const parsed = parseReporting(schema, isPrivate ? { ...provider.redirected, ...raw } : raw, report)
   if (!parsed) return undefined
   const all: Record<string, unknown> = mapPaths(schema, parsed, resolvePath)
-  const common = Object.keys(destinationSchema.shape)
-  const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
+  const pick = (isCommon: boolean) =>
+    Object.fromEntries(Object.entries(all).filter(([key]) => key in destinationSchema.shape === isCommon))
+  const options = pick(false)
   const problem: unknown = provider.validate?.(options)
   if (typeof problem === 'string') report('', problem)
   else if (problem !== undefined) throw new Error('its "validate" must return a sentence, or undefined')
@@ -131,23 +126,10 @@ function readDestination(
     provider,
     options,
     // The cast is safe: `destinationSchema` has validated exactly the options with these names.
-    common: Object.fromEntries(
-      Object.entries(all).filter(([key]) => common.includes(key)),
-    ) as DestinationConfig['common'],
+    common: pick(true) as DestinationConfig['common'],
     secrets: secretsIn(schema, all),
     files: collectMarked(schema, all, 'file'),
   }
-}
-
-/** Adds the options for a private bucket if links redirect, so that users need not set both. */
-function withRedirected(provider: Provider, schema: z.ZodObject, raw: unknown): unknown {
-  if (!isRecord(raw) || raw['link'] !== 'redirect' || !provider.redirected) return raw
-  const filled = { ...provider.redirected, ...raw }
-  const isFine = (options: Json) => {
-    const { data } = schema.safeParse(options)
-    return data && provider.validate?.(data) === undefined
-  }
-  return isFine(filled) || !isFine(raw) ? filled : raw
 }
 
 /** All secrets of a configuration, which must never be shown. */

@@ -3,6 +3,7 @@ import { keysOf } from '../members.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { permissions } from './permissions.ts'
+import { flag, optional, textThat } from './values.ts'
 
 /** The header in which each authenticating reverse proxy names the person. Sources: docs/guides/sign-in.md. */
 const PRESETS = {
@@ -38,64 +39,62 @@ export const tokenHeader = anyHeader.refine(isFree, {
       : TAKEN_MESSAGE,
 })
 
-const peer = z
-  .string()
-  .refine(
-    value => value === 'unix' || parseRange(value) !== undefined,
-    'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"',
-  )
+const peer = textThat(
+  value => value === 'unix' || parseRange(value) !== undefined,
+  'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"',
+)
 
 /** `auth.reverseProxy` of the configuration. */
-export const reverseProxy = z
-  .strictObject({
-    from: z
-      .array(peer)
-      .min(1)
-      .describe(
-        'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader.',
-      ),
-    preset: z
-      .enum(keysOf(PRESETS))
-      .optional()
-      .describe('Preset for a known authenticating proxy. Sets the default of userHeader.'),
-    userHeader: headerName
-      .optional()
-      .describe('Header in which the reverse proxy names the person. Required without a preset.'),
-    secretHeader: z
-      .strictObject({
-        name: headerName.describe('Name of the header.'),
-        value: secret().describe(
-          'Secret that the reverse proxy sends in this header, for example from "openssl rand -hex 24".',
+export const reverseProxy = optional(
+  z
+    .strictObject({
+      from: z
+        .array(peer)
+        .min(1)
+        .describe(
+          'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader.',
         ),
-      })
-      .optional()
-      .describe('Header with a secret that proves that the reverse proxy sent the request.'),
-    requireKey: z
-      .boolean()
-      .default(false)
-      .describe(
+      preset: optional(
+        z.enum(keysOf(PRESETS)),
+        'Preset for a known authenticating proxy. Sets the default of userHeader.',
+      ),
+      userHeader: optional(
+        headerName,
+        'Header in which the reverse proxy names the person. Required without a preset.',
+      ),
+      secretHeader: optional(
+        z.strictObject({
+          name: headerName.describe('Name of the header.'),
+          value: secret().describe(
+            'Secret that the reverse proxy sends in this header, for example from "openssl rand -hex 24".',
+          ),
+        }),
+        'Header with a secret that proves that the reverse proxy sent the request.',
+      ),
+      requireKey: flag(
+        false,
         'Require an upload key as well from users whom the reverse proxy names. Its destinations, sources and quota then apply, too.',
       ),
-    ...permissions,
-  })
-  .superRefine((proxy, context) => {
-    const report = (path: string, message: string) =>
-      context.addIssue({ code: 'custom', path: [path], message })
-    if (proxy.preset === undefined && proxy.userHeader === undefined)
-      report(
-        'userHeader',
-        'is missing. Set it to the header in which the reverse proxy names the person, or set preset',
-      )
-    if (proxy.secretHeader === undefined && proxy.from.some(one => parseRange(one)?.isSingle === false))
-      report(
-        'from',
-        'has a range, so every host in it could name people. Name single IP addresses, or set secretHeader',
-      )
-    if (proxy.secretHeader?.name.toLowerCase() === userHeaderOf(proxy))
-      report('secretHeader', 'must be another header than userHeader')
-  })
-  .optional()
-  .describe('Authenticating reverse proxy that tells the server in a header who sends a request.')
+      ...permissions,
+    })
+    .superRefine((proxy, context) => {
+      const report = (path: string, message: string) =>
+        context.addIssue({ code: 'custom', path: [path], message })
+      if (proxy.preset === undefined && proxy.userHeader === undefined)
+        report(
+          'userHeader',
+          'is missing. Set it to the header in which the reverse proxy names the person, or set preset',
+        )
+      if (proxy.secretHeader === undefined && proxy.from.some(one => parseRange(one)?.isSingle === false))
+        report(
+          'from',
+          'has a range, so every host in it could name people. Name single IP addresses, or set secretHeader',
+        )
+      if (proxy.secretHeader?.name.toLowerCase() === userHeaderOf(proxy))
+        report('secretHeader', 'must be another header than userHeader')
+    }),
+  'Authenticating reverse proxy that tells the server in a header who sends a request.',
+)
 
 /** The header with the name of the person, in lower case. */
 export function userHeaderOf({

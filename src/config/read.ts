@@ -2,12 +2,11 @@ import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { secretsOfEnvironment } from '../http/proxy/outgoing.ts'
 import { isRecord, type Json } from '../members.ts'
-import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { findConfigFile, type WhereToLook } from './file.ts'
 import { interpolate } from './interpolate.ts'
 import { kindOf } from './issues.ts'
-import { type Flags, override, overridesOfFlags, overridesOfVariables, withDotenv } from './override.ts'
+import { type Flags, override, overridesOfFlags, overridesOfVariables, readDotenv } from './override.ts'
 import { isPicGoConfig, lineOf, type Parsed, parseJson } from './parse.ts'
 import { userConfigFile, userDataDirectory } from './paths.ts'
 import type { Import } from './picgo/index.ts'
@@ -65,12 +64,15 @@ export async function readConfig(
   const imported = picgo && checkInUse(await picgo.importPicGo(value), report)
 
   const dotenv = join(codeBase, '.env')
-  const variables = await withDotenv(options.env, path && dotenv)
-  const filled = interpolate(imported?.config ?? value, variables.env, base, report)
+  const added = path === undefined ? undefined : await readDotenv(dotenv)
+  const filled = interpolate(imported?.config ?? value, { ...added, ...options.env }, base, report)
 
   const notes: string[] = []
+  const note = (sentence: string) => notes.push(sentence)
+  const onlyAdded = Object.entries(added ?? {}).filter(([name]) => !(name in options.env))
   const overrides = [
-    ...overridesOfVariables(variables, note => notes.push(note)),
+    ...overridesOfVariables(Object.fromEntries(onlyAdded), note, ` in ${dotenv}`),
+    ...overridesOfVariables(options.env, note),
     ...overridesOfFlags(options.flags ?? {}),
   ]
   const ofDestinations = overrides.filter(one => one.path[0]?.toLowerCase() === 'providers')
@@ -78,14 +80,8 @@ export async function readConfig(
   const settings = override(filled.value, ofServer, configSchema, report)
   const plugins = runsPlugins ? await loadPlugins(settings['plugins'], codeBase, report) : NO_PLUGINS
   // Destinations have the options of their providers, also of those that are plugins.
-  const types = [
-    ...listNamed(settings['providers']).map(({ type }) => type),
-    ...ofDestinations.map(one => canonicalType(`${one.path[1]}`.toLowerCase())),
-  ]
-  const whole =
-    ofDestinations.length === 0
-      ? settings
-      : override(settings, ofDestinations, await wholeSchema(types, plugins), report)
+  const types = ofDestinations.map(one => `${one.path[1]}`.toLowerCase())
+  const whole = override(settings, ofDestinations, await wholeSchema(types, plugins), report)
   const left = imported && (await picgo.leaveOutUnusable({ ...imported, config: whole }, report))
 
   return {
@@ -94,16 +90,17 @@ export async function readConfig(
     base,
     codeBase,
     dataDirectory: userDataDirectory(options),
-    files: [path ?? [], variables.file ?? [], filled.files].flat(),
+    files: [path ?? [], added ? dotenv : [], filled.files].flat(),
     places: [place, dotenv],
     notes: [...(left?.notes ?? []), ...notes],
     plugins,
-    secrets: secretsOfEnvironment(variables.env),
+    secrets: secretsOfEnvironment({ ...added, ...options.env }),
     leftOut: left?.leftOut ?? [],
     placeOf(setting) {
       const isAround = (around: string) => isWithin(setting.toLowerCase(), around.toLowerCase())
       const over = overrides.findLast(one => isAround(one.path.join('.')))
-      return over?.name ?? findLine(setting, imported?.moved ?? [], lines)
+      const line = lineOf(lines, setting)
+      return over?.name ?? (line === undefined ? undefined : `line ${line}`)
     },
   }
 }
@@ -112,11 +109,11 @@ export async function readConfig(
 function findAndParse(
   options: LoadOptions,
   report: OnProblem,
-): { readonly path: string | undefined; readonly value: Json; readonly lines: Parsed['lines'] } {
+): { readonly path?: string; readonly value: Json; readonly lines: Parsed['lines'] } {
   let path: string | undefined
   try {
     const found = findConfigFile(options)
-    if (!found) return { path, value: {}, lines: new Map() }
+    if (!found) return { value: {}, lines: new Map() }
     path = found.path
     const { value, lines } = parseJson(found.text, report)
     if (!isRecord(value)) throw new Error(`must contain an object, not ${kindOf(value)}`)
@@ -137,13 +134,6 @@ function checkInUse(imported: Import, report: OnProblem): Import {
   if (typeof current !== 'string' || usable.includes(current)) return imported
   for (const note of notes) report('', note)
   return { ...imported, config: { ...config, default: usable[0] } }
-}
-
-function findLine(path: string, moved: Import['moved'], lines: Parsed['lines']): string | undefined {
-  const move = moved.find(({ from }) => isWithin(path, from))
-  const places = move?.to.map(to => to + path.slice(move.from.length)) ?? [path]
-  const line = lineOf(lines, places.find(at => lines.has(at)) ?? places[0] ?? '')
-  return line === undefined ? undefined : `line ${line}`
 }
 
 const isWithin = (path: string, around: string) =>

@@ -1,8 +1,14 @@
 import { UploadError } from '../errors.ts'
 import { isRecord, type Json, pathOf } from '../members.ts'
 import { type Steps, walk } from '../options.ts'
-import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
-import { chooseDestination, type DestinationName, idOf, splitId } from '../uploader/destinations.ts'
+import { PROVIDER_TYPES } from '../providers/registry.ts'
+import {
+  chooseDestination,
+  type DestinationName,
+  idOf,
+  isCovered,
+  splitId,
+} from '../uploader/destinations.ts'
 import { isSocketPath } from './endpoint.ts'
 import type { Plugins } from './plugins.ts'
 import type { OnProblem } from './problems.ts'
@@ -11,6 +17,7 @@ import { destinationName } from './values.ts'
 
 /** Settings that name destinations. `*` is any member or entry. */
 const REFERENCES = [
+  'default',
   'auth.keys.*.destinations.*',
   'auth.tokens.*.destinations.*',
   'auth.reverseProxy.destinations.*',
@@ -34,35 +41,38 @@ export function checkReferences(config: Json, plugins: Plugins, report: OnProble
   const { default: wanted, providers } = config
   const leaves: [Steps, unknown][] = []
   walk(undefined, config, (value, _, steps) => leaves.push([steps, value]))
-  const select = (...patterns: readonly string[]) =>
+  const select = (patterns: readonly string[]) =>
     patterns.flatMap(pattern => leaves.filter(([steps]) => fits(pattern, steps)))
 
   const all = listNamed(providers)
-  // An unknown provider has been reported already, so what refers to its destinations is not reported again.
-  const isKnown = ({ type }: DestinationName) =>
-    !plugins.isComplete || plugins.providers.has(type) || PROVIDER_TYPES.includes(type)
-  const known = all.filter(isKnown)
-  const available = known.map(one => `"${idOf(one)}"`).join(', ')
-  if (known.length > 0) checkDefault(wanted, known, all, available, report)
-  else if (all.length === 0 && isRecord(providers) && Object.values(providers).every(isRecord))
+  if (all.length === 0 && isRecord(providers) && Object.values(providers).every(isRecord))
     report('providers', 'has no destination. Add one as providers.TYPE.NAME')
-
-  for (const [steps, id] of select(...REFERENCES)) {
-    if (!isName(id)) continue
-    const [section, type, own] = steps
-    const named = splitId(id)
-    const isOwn = section === 'providers' && named.type === canonicalType(`${type}`) && named.name === own
-    if (isOwn) report(pathOf(steps), 'must be another destination, not this one')
-    else if (!isThere(id, all)) report(pathOf(steps), `"${id}" is not a destination. Available: ${available}`)
+  // An unknown provider has been reported already, so what refers to its destinations is not reported again.
+  const known = all.filter(
+    ({ type }) => !plugins.isComplete || plugins.providers.has(type) || PROVIDER_TYPES.includes(type),
+  )
+  const available = known.map(one => `"${idOf(one)}"`).join(', ')
+  const isThere = (id: string) => all.some(one => isCovered(one, [id]))
+  for (const [steps, id] of known.length > 0 ? select(REFERENCES) : []) {
+    // What is not written like a destination is reported by the schema.
+    if (typeof id !== 'string' || !destinationName.safeParse(id).success) continue
+    const { type, name } = splitId(id)
+    if (steps[0] === 'providers' && steps[1] === type && steps[2] === name)
+      report(pathOf(steps), 'must be another destination, not this one')
+    else if (!isThere(id)) report(pathOf(steps), `"${id}" is not a destination. Available: ${available}`)
   }
-  const [host] = select('server.host')
-  const isUnix = select('auth.reverseProxy.from.*').some(([, from]) => from === 'unix')
+  if (wanted === undefined && known.length > 1)
+    report('default', `is required, because there are several destinations. Available: ${available}`)
+  if (typeof wanted === 'string' && isThere(wanted)) checkDefault(wanted, all, report)
+
+  const [host] = select(['server.host'])
+  const isUnix = select(['auth.reverseProxy.from.*']).some(([, from]) => from === 'unix')
   if (isUnix && !isSocketPath(String(host?.[1])))
     report('auth.reverseProxy.from', 'has "unix", but server.host is not a Unix socket')
 
   for (const { what, of } of UNIQUE) {
     const owners = new Map<unknown, string>()
-    for (const [steps, value] of select(...of)) {
+    for (const [steps, value] of select(of)) {
       const owner = owners.get(value)
       if (owner === undefined) owners.set(value, pathOf(steps))
       else report(pathOf(steps), `is the same ${what} as ${owner}. Choose a different one`)
@@ -70,31 +80,14 @@ export function checkReferences(config: Json, plugins: Plugins, report: OnProble
   }
 }
 
-/** @param known the destinations of `all` whose provider exists */
-function checkDefault(
-  wanted: unknown,
-  known: readonly DestinationName[],
-  all: readonly DestinationName[],
-  available: string,
-  report: OnProblem,
-): void {
-  if (wanted === undefined && known.length > 1)
-    report('default', `is required, because there are several destinations. Available: ${available}`)
-  if (!isName(wanted) || (isThere(wanted, all) && !isThere(wanted, known))) return
+/** A provider alone is ambiguous if it has several destinations, none of which is its default. */
+function checkDefault(wanted: string, all: readonly DestinationName[], report: OnProblem): void {
   try {
-    chooseDestination({ destinations: known, defaultId: wanted })
+    chooseDestination({ destinations: all, defaultId: wanted })
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     report('default', `"${wanted}" can't be used. ${error.message}`)
   }
-}
-
-/** Whether it is written like a destination. If not, the schema reports it. */
-const isName = (value: unknown): value is string => destinationName.safeParse(value).success
-
-function isThere(id: string, all: readonly DestinationName[]): boolean {
-  const { type, name } = splitId(id)
-  return all.some(one => one.type === type && (name === undefined || one.name === name))
 }
 
 const fits = (pattern: string, steps: Steps) => {

@@ -18,8 +18,9 @@ import {
 import { permissions } from './permissions.ts'
 import type { OnProblem } from './problems.ts'
 import { tokenHeader } from './proxy-users.ts'
+import { list, optional, textThat } from './values.ts'
 
-const keyUrl = z.string().refine(isSafeUrl, 'must be an https URL, or http on a loopback address')
+const keyUrl = textThat(isSafeUrl, 'must be an https URL, or http on a loopback address')
 
 const issuerUrl = keyUrl.refine(url => !/[?#]/.test(url), 'must not have a query or a fragment')
 
@@ -29,17 +30,14 @@ const tokenEntry = z
       .string()
       .regex(/^[^:\p{Cc}]{1,64}$/u, 'must be 1 to 64 characters without a colon')
       .describe('Name of these tokens, shown in the log and in the history: "token NAME: USER".'),
-    preset: z
-      .enum(keysOf(TOKEN_PRESETS))
-      .optional()
-      .describe(
-        'Who issues the tokens. It sets issuer, algorithms, header and user, and where the signing keys are.',
-      ),
-    issuer: issuerUrl
-      .optional()
-      .describe(
-        'Issuer, as the claim "iss" has it: an https URL. Default: that of the preset. Required for circleci, cloudflare-access, pomerium, kubernetes, and without a preset.',
-      ),
+    preset: optional(
+      z.enum(keysOf(TOKEN_PRESETS)),
+      'Who issues the tokens. It sets issuer, algorithms, header and user, and where the signing keys are.',
+    ),
+    issuer: optional(
+      issuerUrl,
+      'Issuer, as the claim "iss" has it: an https URL. Default: that of the preset. Required for circleci, cloudflare-access, pomerium, kubernetes, and without a preset.',
+    ),
     audience: z.string().min(1).describe('Required value of the claim "aud", usually server.publicUrl.'),
     claims: z
       .record(z.string().min(1), z.array(z.string()).min(1, 'must have at least one value'))
@@ -47,32 +45,26 @@ const tokenEntry = z
       .describe(
         'Claims that a token must have, each with the allowed values. "*" matches one or more characters other than "/".',
       ),
-    user: z
-      .string()
-      .min(1)
-      .refine(isUserTemplate, 'must be text with placeholders such as "{repository}"')
-      .optional()
-      .describe(
-        'Template of the user name, made of claims in braces. Default: by preset, otherwise "{sub}".',
-      ),
-    jwksUrl: keyUrl
-      .optional()
-      .describe(
-        'URL of the signing keys (JWKS). Default: by preset. Required without a preset, unless jwksFile is set.',
-      ),
-    jwksFile: ownFile()
-      .optional()
-      .describe('File with the signing keys (JWKS), for an issuer that the server cannot reach.'),
-    algorithms: z
-      .array(z.enum(TOKEN_ALGORITHMS))
-      .min(1)
-      .optional()
-      .describe('Allowed signature algorithms. Required without a preset.'),
-    header: tokenHeader
-      .optional()
-      .describe(
-        'Header in which a reverse proxy sends the token. Default: by preset, otherwise the headers of upload keys.',
-      ),
+    user: optional(
+      z.string().min(1).refine(isUserTemplate, 'must be text with placeholders such as "{repository}"'),
+      'Template of the user name, made of claims in braces. Default: by preset, otherwise "{sub}".',
+    ),
+    jwksUrl: optional(
+      keyUrl,
+      'URL of the signing keys (JWKS). Default: by preset. Required without a preset, unless jwksFile is set.',
+    ),
+    jwksFile: optional(
+      ownFile(),
+      'File with the signing keys (JWKS), for an issuer that the server cannot reach.',
+    ),
+    algorithms: optional(
+      z.array(z.enum(TOKEN_ALGORITHMS)).min(1),
+      'Allowed signature algorithms. Required without a preset.',
+    ),
+    header: optional(
+      tokenHeader,
+      'Header in which a reverse proxy sends the token. Default: by preset, otherwise the headers of upload keys.',
+    ),
     ...permissions,
   })
   .superRefine((entry, context) => {
@@ -80,10 +72,10 @@ const tokenEntry = z
   })
 
 /** `auth.tokens` of the configuration. */
-export const tokenList = z
-  .array(tokenEntry)
-  .default([])
-  .describe('Signed tokens (JWT) that are accepted instead of an upload key, of CI jobs and reverse proxies.')
+export const tokenList = list(
+  tokenEntry,
+  'Signed tokens (JWT) that are accepted instead of an upload key, of CI jobs and reverse proxies.',
+)
 
 type Report = (path: readonly string[], message: string) => void
 

@@ -10,11 +10,24 @@ export const timeout = (standard: string, what: string, leastMs = 1) =>
   time(leastMs).prefault(standard).describe(what)
 
 /** A whole number. */
-export const count = (value: number, what: string, min = 1) =>
-  z.number().int().min(min).default(value).describe(what)
+export const count = (value: number, what: string, min = 1, max = Number.MAX_SAFE_INTEGER) =>
+  z.number().int().min(min).max(max).default(value).describe(what)
+
+/** A boolean. */
+export const flag = (value: boolean, what: string) => z.boolean().default(value).describe(what)
+
+/** An option that may be missing. */
+export const optional = <S extends z.ZodType>(schema: S, what: string) => schema.optional().describe(what)
+
+/** A list that is empty by default. */
+export const list = <S extends z.ZodType>(item: S, what: string) => z.array(item).default([]).describe(what)
+
+/** Text that a function accepts, or else the message. */
+export const textThat = (isValid: (text: string) => boolean, message: string) =>
+  z.string().refine(isValid, message)
 
 /** A section of options that all have defaults, so that the section may be omitted. */
-export function section<S extends z.ZodRawShape>(shape: S, what: string) {
+export function section<S extends z.ZodRawShape>(what: string, shape: S) {
   return z
     .strictObject(shape)
     .prefault({} as z.input<z.ZodObject<S, z.$strict>>) // all may be missing, as the types of `S` don't tell
@@ -35,23 +48,18 @@ export const destinationName = z
   .regex(/^[^/]+(?:\/[^/].*)?$/, 'must be a destination, written "provider" or "provider/configName"')
 
 /** Name of a destination. It becomes part of links, from which browsers remove "." and "..". */
-export const configName = z
-  .string()
-  .refine(
-    name => name.trim() !== '' && name !== '.' && name !== '..' && name.isWellFormed(),
-    'must be text other than "." and ".."',
-  )
+export const configName = textThat(
+  name => name.trim() !== '' && name !== '.' && name !== '..' && name.isWellFormed(),
+  'must be text other than "." and ".."',
+)
 
-export const trustProxy = z
-  .string()
-  .refine(
-    isProxy,
-    'must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
-  )
-  .refine(
-    value => !isProxy(value) || !coversAllAddresses(value),
-    'trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
-  )
+export const trustProxy = textThat(
+  isProxy,
+  'must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
+).refine(
+  value => !isProxy(value) || !coversAllAddresses(value),
+  'trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
+)
 
 /** Express compares an IPv4 address with an IPv6 range as `::ffff:a.b.c.d`, so an IPv6 range can contain all of IPv4. */
 function coversAllAddresses(text: string): boolean {
@@ -84,12 +92,10 @@ function hasCredentials(address: string): boolean {
 
 /** A host that bypasses the proxy, as in `NO_PROXY`. */
 export const noProxy = () =>
-  z
-    .string()
-    .refine(
-      isNoProxy,
-      'must be a hostname, an IP address, a CIDR range or "*", without http://. It may end with ":port"',
-    )
+  textThat(
+    isNoProxy,
+    'must be a hostname, an IP address, a CIDR range or "*", without http://. It may end with ":port"',
+  )
 
 /** `environment`, `none`, or the URL of a proxy. */
 export const proxyAddress = () =>

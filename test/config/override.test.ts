@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { loadConfig } from '../../src/config/load.ts'
-import { type Environment, override, overridesOfVariables, withDotenv } from '../../src/config/override.ts'
+import { type Environment, override, overridesOfVariables, readDotenv } from '../../src/config/override.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { unwrap } from '../../src/options.ts'
@@ -11,7 +11,7 @@ import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const fromEnv = (env: Environment, note: (sentence: string) => void = () => {}) =>
-  overridesOfVariables({ env, added: new Set() }, note)
+  overridesOfVariables(env, note)
 
 /** Every setting of a schema but what stands below records and in lists. */
 function listSettings(schema: z.ZodType, path: string[] = []): string[][] {
@@ -194,24 +194,18 @@ describe('settings of the environment', () => {
   })
 })
 
-describe('withDotenv', () => {
-  it('reads the file; the environment wins', async () => {
-    const directory = await makeDirectory()
-    const file = join(directory, '.env')
+describe('a .env file', () => {
+  it('is read as dotenv reads it', async () => {
+    const file = join(await makeDirectory(), '.env')
     await writeFile(file, '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
-    expect(await withDotenv({ A: '0', EMPTY: '' }, file)).toEqual({
-      env: { A: '0', B: '1 1', C: '1', EMPTY: '' },
-      file,
-      added: new Set(['B', 'C']),
-    })
+    expect(await readDotenv(file)).toEqual({ A: '1', B: '1 1', C: '1' })
   })
 
-  it('is not bothered by a missing file, or by a folder of that name', async () => {
+  it('may be missing, or a folder', async () => {
     const [without, withFolder] = [await makeDirectory(), await makeDirectory()]
     await mkdir(join(withFolder, '.env'))
     await writeFile(join(without, 'file'), '')
-    const env = { A: '0' }
     for (const directory of [without, withFolder, join(without, 'absent'), join(without, 'file')])
-      expect(await withDotenv(env, join(directory, '.env'))).toEqual({ env, added: new Set() })
+      expect(await readDotenv(join(directory, '.env'))).toBeUndefined()
   })
 })

@@ -201,7 +201,7 @@ describe('settings', () => {
     [{ logLevel: ['success', 'error'] }, { log: { level: 'info' } }, 0],
     [{ logLevel: ['error', 'warn'] }, { log: { level: 'warn' } }, 0],
     [{ logLevel: 'error' }, { log: { level: 'error' } }, 0],
-    [{ logLevel: ['none'] }, { log: { level: 'error' } }, 1],
+    [{ logLevel: ['none'] }, { log: { level: 'error' } }, 0],
     [{ logLevel: ['loud'] }, {}, 1],
     [{ logLevel: {} }, {}, 1],
   ])('%j become %j, with %d notes', async (settings, expected, count) => {

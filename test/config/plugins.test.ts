@@ -100,20 +100,6 @@ it.each([
   expect((await load()).destinations.map(one => one.type)).toEqual(['mine'])
 })
 
-it('says for which versions a package is made that fails', async () => {
-  const manifest = { type: 'module', main: 'x.js', peerDependencies: { 'upload-server': '^9.0.0' } }
-  const problems = await problemsOf(
-    { plugins: ['mine'], providers: { mine: { a: {} } } },
-    {
-      'node_modules/mine/package.json': JSON.stringify(manifest),
-      'node_modules/mine/x.js': 'export default kit => kit.later.than.now()',
-    },
-  )
-  expect(problems).toEqual([
-    expect.stringMatching(/TypeError: .*'than'\)\. It requires upload-server \^9\.0\.0, and this is \d/),
-  ])
-})
-
 it('takes several providers of one plugin', async () => {
   const two = `${pluginOf('one').replace('export default', 'const one =')}
 ${pluginOf('two').replace('export default', 'const two =')}

@@ -3,7 +3,7 @@ import { isRecord, type Json } from '../../members.ts'
 import { canonicalType } from '../../providers/registry.ts'
 import { textOf } from '../../providers/shared/picgo-options.ts'
 import { configName } from '../values.ts'
-import type { Old, OnNote } from './old.ts'
+import type { Old } from './old.ts'
 
 /** Uploaders of PicGo and PicList, and of S3 plugins, whose options one of our providers can read. */
 const UPLOADERS = new Set(
@@ -13,110 +13,101 @@ const UPLOADERS = new Set(
   ).split(' '),
 )
 
-/** Uploaders of plugins whose options are not read, and the provider that stores at the same destination. */
-const EQUIVALENTS = [
-  ['lankong', 'lsky'],
-  ['minio', 's3'],
-  ['alist', 'openlist'],
-  ['githubPlus', 'github'],
-] as const
+const insteadOf = (provider: string) =>
+  `its options can't be imported. Configure the provider "${provider}" instead`
 
 /** Why other uploaders are skipped. */
 const SKIPPED = new Map([
   ['gitee', 'Gitee blocks requests from other websites, so images there do not show'],
   ['telegraphplist', 'Telegraph no longer accepts uploads'],
   ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
-  ...EQUIVALENTS.map(
-    ([type, provider]) =>
-      [type, `its options can't be imported. Configure the provider "${provider}" instead`] as const,
-  ),
+  ['lankong', insteadOf('lsky')],
+  ['minio', insteadOf('s3')],
+  ['alist', insteadOf('openlist')],
+  ['githubPlus', insteadOf('github')],
 ])
+
+const reasonOf = (type: string) => SKIPPED.get(type) ?? `there is no provider for "${type}"`
 
 /** Members of `picBed` that are not uploaders. */
 const NO_UPLOADERS = new Set(
   'uploader current transformer proxy list secondUploader secondUploaderId secondUploaderConfig'.split(' '),
 )
 
+/** Members that PicGo adds to the options for its own use. */
+const BOOKKEEPING = new Set(['_id', '_configName', '_createdAt', '_updatedAt'])
+
 /** One configuration of an uploader in PicGo, which becomes a destination. */
 export interface Saved {
+  /** The uploader. */
+  readonly type: string
   /** Path in the old file. */
   readonly path: string
-  readonly name: string
-  readonly id: string | undefined
+  /** Our name of the destination: `provider/configName`. */
+  readonly id: string
+  /** Its `_id` in the old file. */
+  readonly oldId: string | undefined
   /** Options of the uploader. */
   readonly options: Json
 }
 
 export interface Destinations {
-  readonly providers: Record<string, Record<string, Json>>
+  readonly all: readonly Saved[]
   /** The current uploader even if it could not be imported: files must not be stored where the user did not choose. */
-  readonly default: string | undefined
-  /** Path of each destination in the old file, by its id. */
-  readonly places: ReadonlyMap<string, string>
+  readonly inUse: string | undefined
+  /** The destination that gets a copy of every file. */
+  readonly mirror: string | undefined
 }
 
-/** Makes the options of a provider of those of an uploader. */
-export type Convert = (type: string, name: string, one: Saved) => Promise<Json>
-
-export async function readDestinations(file: Old, note: OnNote, convert: Convert): Promise<Destinations> {
+/** Lists what the file has saved, under names that are unique here. */
+export function listDestinations(file: Old): Destinations {
   const [picBed, uploader] = [file.section('picBed'), file.section('uploader')]
-  const providers: Record<string, Record<string, Json>> = {}
-  const places = new Map<string, string>()
-  /** Destinations by uploader type and `_id`. */
-  const ids = new Map<string, string>()
+  const all: Saved[] = []
   const taken = new Set<string>()
 
   /** Reserves a name, or the first free one with a suffix `-2`, `-3`… */
-  function reserve(provider: string, name: string): string {
-    let free = name
-    for (let number = 2; taken.has(`${provider}/${free}`); number++) free = `${name}-${number}`
-    taken.add(`${provider}/${free}`)
+  function reserve(type: string, name: string): string {
+    const id = `${canonicalType(type)}/${name}`
+    let free = id
+    for (let number = 2; taken.has(free); number++) free = `${id}-${number}`
+    taken.add(free)
     return free
   }
 
-  /** @returns the id of the destination; undefined, with a note, if none of its options is set */
-  async function add(type: string, one: Saved): Promise<string | undefined> {
-    if (!isFilled(one)) return void note(one.path, 'was skipped: none of its options is set')
-    const provider = canonicalType(type)
-    const name = reserve(provider, one.name)
-    if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
-    const id = `${provider}/${name}`
-    places.set(id, one.path)
-    if (one.id !== undefined) ids.set(`${type}/${one.id}`, id)
-    providers[provider] = { ...providers[provider], [name]: await convert(type, name, one) }
+  /** @returns undefined, with a note, if none of its options is set */
+  function add(type: string, old: Old): string | undefined {
+    const [options, name] = [optionsIn(old), nameOf(old)]
+    if (!Object.values(options).some(isSet))
+      return void old.note('', 'was skipped: none of its options is set')
+    const id = reserve(type, name)
+    const given = id.slice(id.indexOf('/') + 1)
+    if (given !== name) old.note('', `is called "${given}" here, because "${name}" is already in use`)
+    all.push({ type, path: old.path, id, oldId: old.text('_id'), options })
     return id
   }
 
   // PicGo reads `uploader` first and keeps `current` for old versions.
   const current = picBed.text('uploader') ?? picBed.text('current')
-  let chosen: string | undefined
+  let inUse: string | undefined
   for (const type of listTypes(picBed, uploader, current)) {
     const { saved, active } = readSaved(type, picBed, uploader)
-    const path = saved[0]?.path.replace(/\.configList\[.*$/s, '')
-    if (!UPLOADERS.has(type) && path !== undefined) note(path, `was skipped: ${reasonOf(type)}`)
-    let id: string | undefined
-    for (const one of UPLOADERS.has(type) ? saved : []) {
-      const added = await add(type, one)
-      if (one === active) id = added
-    }
-    const provider = canonicalType(type)
-    if (type === current) chosen = id ?? `${provider}/${reserve(provider, active?.name ?? 'Default')}`
-    else if (saved.length > 1 && id !== undefined && id !== `${provider}/Default`)
+    const isKnown = UPLOADERS.has(type)
+    if (!isKnown && saved.length > 0)
+      (Object.hasOwn(uploader.all, type) ? uploader : picBed).note(type, `was skipped: ${reasonOf(type)}`)
+    const ids = new Map((isKnown ? saved : []).map(one => [one, add(type, one)]))
+    const id = active && ids.get(active)
+    if (type === current) inUse = id ?? reserve(type, active ? nameOf(active) : 'Default')
+    else if (saved.length > 1 && id !== undefined && id !== `${canonicalType(type)}/Default`)
       uploader.note(
         `${type}.defaultId`,
-        `was ignored: a request for "${type}" must specify configName "${id.slice(provider.length + 1)}"`,
+        `was ignored: a request for "${type}" must specify configName "${id.slice(id.indexOf('/') + 1)}"`,
       )
   }
-
   const second = readSecond(picBed, file.section('settings'))
-  const mirror =
-    second && (ids.get(`${second.type}/${second.one.id}`) ?? (await add(second.type, second.one)))
-  for (const [provider, named] of Object.entries(providers))
-    for (const [name, options] of Object.entries(named))
-      if (mirror !== undefined && mirror !== `${provider}/${name}`) options['mirrors'] = [mirror]
-
-  noteDefault(picBed, places, current, chosen)
-  return { providers, default: chosen, places }
+  const isSecond = (one: Saved) => one.type === second?.type && one.oldId === second.old.text('_id')
+  const mirror = second && (all.find(isSecond)?.id ?? add(second.type, second.old))
+  noteInUse(picBed, all, current, inUse)
+  return { all, inUse, mirror }
 }
 
 /** The current type comes first, so that its destinations keep their names if two types share a provider. */
@@ -127,8 +118,6 @@ function listTypes(picBed: Old, uploader: Old, current: string | undefined): Set
   return new Set([current ?? [], Object.keys(uploader.all), fromPicBed.map(([type]) => type)].flat())
 }
 
-const reasonOf = (type: string) => SKIPPED.get(type) ?? `there is no provider for "${type}"`
-
 /**
  * Reads the configurations of one uploader, and which is active. `uploader.<type>` holds all of them; `picBed.<type>` is a
  * copy of the active one, and the only one in older files.
@@ -137,79 +126,65 @@ function readSaved(
   type: string,
   picBed: Old,
   uploader: Old,
-): { readonly saved: readonly Saved[]; readonly active: Saved | undefined } {
-  const store = uploader.section(type)
-  const copy = picBed.section(type)
-  const saved = store.list('configList').map(toSaved)
-  if (saved.length === 0) {
-    const only = Object.keys(copy.all).length > 0 ? toSaved(copy) : undefined
-    return { saved: only ? [only] : [], active: only }
-  }
-  const byId = (id: string | undefined) => saved.find(one => id !== undefined && one.id === id)
+): { readonly saved: readonly Old[]; readonly active?: Old | undefined } {
+  const [store, copy] = [uploader.section(type), picBed.section(type)]
+  const saved = store.list('configList')
+  if (saved.length === 0)
+    return Object.keys(copy.all).length > 0 ? { saved: [copy], active: copy } : { saved }
+  const byId = (id: string | undefined) => saved.find(one => id !== undefined && one.text('_id') === id)
   const named = byId(store.text('defaultId'))
   const active = named ?? byId(copy.text('_id')) ?? saved[0]
+  const name = active && nameOf(active)
   if (named === undefined && store.text('defaultId') !== undefined)
-    store.note('defaultId', `does not match a configuration, so "${active?.name}" is used`)
+    store.note('defaultId', `does not match a configuration, so "${name}" is used`)
   const options = optionsIn(copy)
-  if (Object.keys(options).length > 0 && !isDeepStrictEqual(options, active?.options))
-    picBed.note(type, `was ignored: it differs from "${active?.name}" in "uploader.${type}", which is used`)
+  if (Object.keys(options).length > 0 && active && !isDeepStrictEqual(options, optionsIn(active)))
+    picBed.note(type, `was ignored: it differs from "${name}" in "uploader.${type}", which is used`)
   return { saved, active }
 }
-
-/** Members that PicGo adds to the options for its own use. */
-const BOOKKEEPING = new Set(['_id', '_configName', '_createdAt', '_updatedAt'])
 
 const optionsIn = ({ all }: Old): Json =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !BOOKKEEPING.has(name)))
 
-function toSaved(old: Old): Saved {
-  const text = old.text('_configName')
-  const isValid = text !== undefined && configName.safeParse(text).success && !/\p{Cc}/u.test(text)
-  if (!isValid && old.get('_configName') !== undefined) {
-    const what = text === undefined ? 'text' : 'a valid name'
+const isSet = (value: unknown) => textOf(value) !== undefined || (typeof value !== 'string' && Boolean(value))
+
+/** What its user called a configuration, if a destination can have that name. */
+function nameOf(old: Old): string {
+  const name = old.text('_configName')
+  if (name !== undefined && configName.safeParse(name).success && !/\p{Cc}/u.test(name)) return name
+  if (old.get('_configName') !== undefined) {
+    const what = name === undefined ? 'text' : 'a valid name'
     old.note('_configName', `is not ${what}, so the destination is called "Default"`)
   }
-  return { path: old.path, name: isValid ? text : 'Default', id: old.text('_id'), options: optionsIn(old) }
+  return 'Default'
 }
 
 /** PicList's second uploader stores a copy of every file. If the copy fails, the upload still succeeds. */
-function readSecond(picBed: Old, settings: Old): { type: string; one: Saved } | undefined {
+function readSecond(picBed: Old, settings: Old): { type: string; old: Old } | undefined {
   if (!settings.isOn('enableSecondUploader')) return undefined
   const type = picBed.text('secondUploader')
-  const config = picBed.section('secondUploaderConfig')
-  if (type === undefined || !UPLOADERS.has(type) || Object.keys(config.all).length === 0) {
-    const reason =
-      type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
-    settings.note('enableSecondUploader', `was ignored: ${reason}`)
+  const old = picBed.section('secondUploaderConfig')
+  const isUsable = type !== undefined && UPLOADERS.has(type) && Object.keys(old.all).length > 0
+  if (!isUsable) {
+    const why = type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
+    settings.note('enableSecondUploader', `was ignored: ${why}`)
     return undefined
   }
   if (settings.get('secondPicBedMode') === 'seperate')
     settings.note('secondPicBedMode', 'was ignored: copies get the same image changes as the original')
-  return { type, one: toSaved(config) }
+  return { type, old }
 }
 
-function isFilled({ options }: Saved): boolean {
-  return Object.values(options).some(
-    value => textOf(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
-  )
-}
-
-function noteDefault(
-  picBed: Old,
-  places: Destinations['places'],
-  current: string | undefined,
-  chosen: string | undefined,
-): void {
-  if (places.size === 0) picBed.note('', 'has no destination that can be imported')
-  if (current !== undefined && !places.has(chosen ?? '')) {
-    const why = UPLOADERS.has(current)
-      ? 'has no usable settings. Complete them, or choose'
-      : `was skipped: ${reasonOf(current)}. Choose`
-    picBed.note('uploader', `is "${current}", which ${why} another uploader`)
-  }
-  if (current === undefined && places.size > 1)
+function noteInUse(picBed: Old, all: readonly Saved[], current: string | undefined, inUse?: string): void {
+  if (all.length === 0) picBed.note('', 'has no destination that can be imported')
+  if (current === undefined && all.length > 1)
     picBed.note(
       'uploader',
       'is missing. Set "default" to one of the destinations, or choose an uploader in PicGo',
     )
+  if (current === undefined || all.some(({ id }) => id === inUse)) return
+  const why = UPLOADERS.has(current)
+    ? 'has no usable settings. Complete them, or choose'
+    : `was skipped: ${reasonOf(current)}. Choose`
+  picBed.note('uploader', `is "${current}", which ${why} another uploader`)
 }

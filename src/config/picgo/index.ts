@@ -1,15 +1,16 @@
-import { UploadError } from '../../errors.ts'
+import { isDeepStrictEqual } from 'node:util'
 import { isRecord, type Json, membersOf } from '../../members.ts'
 import { walk } from '../../options.ts'
 import { loadProvider } from '../../providers/registry.ts'
-import { readPicGo } from '../../providers/shared/picgo-options.ts'
-import { chooseDestination, type DestinationName, idOf, type LeftOut } from '../../uploader/destinations.ts'
+import { HASHED_NAME, readPicGo } from '../../providers/shared/picgo-options.ts'
+import { type DestinationName, idOf, isCovered, type LeftOut, splitId } from '../../uploader/destinations.ts'
 import type { OnProblem } from '../problems.ts'
-import { readDestinations as checkDestinations, listNamed } from '../providers.ts'
-import { type Convert, readDestinations } from './destinations.ts'
-import { nameOf, noteNames, readNaming } from './naming.ts'
+import { listNamed, readDestinations } from '../providers.ts'
+import { readBuildIn } from './build-in.ts'
+import { listDestinations } from './destinations.ts'
+import { noteSkipped, readImages } from './images.ts'
+import { readNames, readRenaming } from './naming.ts'
 import { compact, openOld } from './old.ts'
-import { readPictures } from './pictures.ts'
 import { noteLeftOut, readLog, readNetwork, readRewriteRules, readServer } from './settings.ts'
 
 export interface Import {
@@ -19,60 +20,54 @@ export interface Import {
   readonly notes: readonly string[]
   /** Path of each destination in the old file, by its id. */
   readonly places: ReadonlyMap<string, string>
-  /** Where our settings are in the old file, the most specific first. Of several places, the first that the file has is used. */
-  readonly moved: readonly { readonly from: string; readonly to: readonly string[] }[]
 }
-
-const MOVED = [
-  { from: 'default', to: ['picBed.uploader', 'picBed.current'] },
-  { from: 'keyTemplate', to: ['buildIn.rename', 'settings.autoRename'] },
-  { from: 'log.level', to: ['settings.logLevel'] },
-  { from: 'images', to: ['buildIn'] },
-  {
-    from: 'server.key',
-    to: ['settings.serverKey', 'settings.server.secret', 'settings.server.key', 'server.key'],
-  },
-  { from: 'server', to: ['settings.server', 'server'] },
-]
 
 /** Converts a PicGo or PicList file. Never throws. The options of destinations are not checked. */
 export async function importPicGo(old: Json): Promise<Import> {
   const notes = new Set<string>()
-  const note = (path: string, what: string) => void notes.add(`"${path}" ${what}.`)
-  const file = openOld(old, '', note)
+  const file = openOld(old, '', (path, what) => notes.add(`"${path}" ${what}.`))
   const [picBed, settings] = [file.section('picBed'), file.section('settings')]
-  const buildIn = file.section('buildIn')
-  const entries = buildIn.list('list')
-  const naming = readNaming(settings, buildIn, entries)
-  const pictures = readPictures(buildIn, entries)
+  const buildIn = readBuildIn(file.section('buildIn'), settings)
+  const keyTemplate = readRenaming(buildIn.general)
+  const images = readImages(buildIn.general)
+  noteSkipped(file.section('buildIn'))
   const urlRewrite = readRewriteRules(settings)
 
-  const convert: Convert = async (type, name, one) => {
+  const { all, inUse, mirror } = listDestinations(file)
+  const providers: Record<string, Json> = {}
+  for (const one of all) {
+    const { type, name = '' } = splitId(one.id)
     const provider = await loadProvider(type)
     if (!provider?.picgo) throw new Error(`The provider "${type}" reads no options of PicGo.`)
     const { options, notes: own } = readPicGo(one.options, provider.picgo)
-    for (const sentence of own) notes.add(`providers.${provider.type}.${name}: ${sentence}`)
-    const renaming = naming.own.get(one.id ?? '') ?? naming.general
-    const images = pictures.own(type, one.id)
-    return compact({ ...options, ...nameOf(options['keyTemplate'], renaming), images, urlRewrite }) ?? {}
+    for (const sentence of own) notes.add(`providers.${type}.${name}: ${sentence}`)
+    const mine = buildIn.of(one.type, one.oldId)
+    const ownImages = readImages(mine)
+    providers[type] = {
+      ...providers[type],
+      [name]: compact({
+        ...options,
+        ...readNames(options['keyTemplate'], readRenaming(mine), keyTemplate),
+        images: isDeepStrictEqual(ownImages, images) ? undefined : (ownImages ?? {}),
+        urlRewrite,
+        mirrors: mirror === undefined || mirror === one.id ? undefined : [mirror],
+      }),
+    }
   }
-  const { providers, default: chosen, places } = await readDestinations(file, note, convert)
   const config = {
     server: readServer(file, settings),
-    providers: places.size > 0 ? providers : undefined,
-    default: chosen,
-    keyTemplate: naming.general,
-    images: pictures.general,
+    providers: all.length > 0 ? providers : undefined,
+    default: inUse,
+    keyTemplate,
+    images,
     network: readNetwork(picBed),
     log: readLog(settings),
   }
   noteLeftOut(file, picBed, settings)
-  const moved = [...places].map(([id, path]) => ({ from: `providers.${id.replace('/', '.')}`, to: [path] }))
   return {
     config: walk(undefined, compact(config) ?? {}, escapeVariables),
     notes: [...notes],
-    places,
-    moved: [...moved, ...MOVED],
+    places: new Map(all.map(({ id, path }) => [id, path])),
   }
 }
 
@@ -92,60 +87,52 @@ export async function leaveOutUnusable(
   report: OnProblem,
 ): Promise<{ config: Json; notes: string[]; leftOut: LeftOut[] }> {
   const all = listNamed(config['providers'])
-  const inUse = findInUse(all, config['default'])
+  const inUse =
+    typeof config['default'] === 'string' ? config['default'] : all.length === 1 && all.map(idOf)[0]
   const optionsOf = ({ type, name }: DestinationName) => membersOf(membersOf(config['providers'])[type])[name]
   const leftOut: LeftOut[] = []
-  for (const one of inUse === undefined ? [] : all) {
+  for (const one of inUse ? all : []) {
     const path = places.get(idOf(one))
     const reason = path === undefined ? '' : await problemsOf(one, optionsOf(one))
-    if (reason !== '' && inUse !== idOf(one)) leftOut.push({ ...one, reason })
-    else if (reason !== '')
+    if (reason === '') continue
+    if (isCovered(one, [inUse || '']))
       report('', `"${path}" is the uploader in use, but it is not valid here: ${reason}.`)
+    else leftOut.push({ ...one, reason })
   }
   const isLeft = (id: unknown) => leftOut.some(one => idOf(one) === id)
   const kept = all.filter(one => !isLeft(idOf(one)))
-  const providers: Record<string, Record<string, unknown>> = {}
+  const providers: Record<string, Json> = {}
   for (const one of kept) {
     const options = optionsOf(one)
-    providers[one.type] = { ...providers[one.type], [one.name]: withoutMirrors(options, isLeft) }
+    const { mirrors } = membersOf(options)
+    const others = Array.isArray(mirrors) && { mirrors: mirrors.filter(id => !isLeft(id)) }
+    providers[one.type] = {
+      ...providers[one.type],
+      [one.name]: isRecord(options) ? { ...options, ...others } : options,
+    }
   }
+  const hashed = kept.filter(
+    one => places.has(idOf(one)) && `${membersOf(optionsOf(one))['keyTemplate']}`.endsWith(HASHED_NAME),
+  )
   const skipped = leftOut.map(
     one => `"${places.get(idOf(one))}" was skipped, because it is not valid here: ${one.reason}.`,
   )
   const isOfLeft = (note: string) =>
     leftOut.some(({ type, name }) => note.startsWith(`providers.${type}.${name}: `))
-  const imported = kept.filter(one => places.has(idOf(one)))
-  const named = imported.map(one => ({
-    id: idOf(one),
-    keyTemplate: membersOf(optionsOf(one))['keyTemplate'],
-  }))
+  const names = hashed.length > 0 ? [`Files at ${hashed.map(idOf).join(', ')} ${OTHER_NAMES}`] : []
   return {
     config: { ...config, providers },
-    notes: [...notes.filter(note => !isOfLeft(note)), ...skipped, ...noteNames(named)],
+    notes: [...notes.filter(note => !isOfLeft(note)), ...skipped, ...names],
     leftOut,
   }
 }
 
-function withoutMirrors(options: unknown, isLeft: (id: unknown) => boolean): unknown {
-  if (!isRecord(options) || !Array.isArray(options['mirrors'])) return options
-  const mirrors = options['mirrors'].filter(id => !isLeft(id))
-  return compact({ ...options, mirrors: mirrors.length > 0 ? mirrors : undefined })
-}
-
-/** Returns undefined if the destination in use is not clear, which is reported elsewhere. */
-function findInUse(all: readonly DestinationName[], wanted: unknown): string | undefined {
-  if (typeof wanted !== 'string') return all.length === 1 && all[0] ? idOf(all[0]) : undefined
-  try {
-    return idOf(chooseDestination({ destinations: all, defaultId: wanted }))
-  } catch (error) {
-    if (error instanceof UploadError) return undefined
-    throw error
-  }
-}
+const OTHER_NAMES =
+  'get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".'
 
 async function problemsOf({ type, name }: DestinationName, options: unknown): Promise<string> {
   const problems: string[] = []
-  await checkDestinations(
+  await readDestinations(
     { [type]: { [name]: options } },
     path => path,
     (path, message) => {

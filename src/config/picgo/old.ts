@@ -2,7 +2,7 @@ import { at, isRecord, type Json } from '../../members.ts'
 import { textOf } from '../../providers/shared/picgo-options.ts'
 
 /** Records what could not be imported. `path` is a path in the old file, `what` the rest of the sentence. */
-export type OnNote = (path: string, what: string) => void
+type OnNote = (path: string, what: string) => void
 
 /** An object of a file of PicGo or PicList. What is not of the expected type is unset, and becomes a note. */
 export interface Old {
@@ -12,6 +12,8 @@ export interface Old {
   get(name: string): unknown
   /** What `parse` returns for a member that is there; `what` is the note if it returns undefined. */
   read<T>(name: string, what: string, parse: (value: unknown) => T | undefined): T | undefined
+  /** The same for trimmed text that is not empty. Other values are unset without a note. */
+  readText<T>(name: string, what: string, parse: (text: string) => T | undefined): T | undefined
   /** An object; an empty one if there is none. */
   section(name: string): Old
   /** The objects of a list. */
@@ -43,6 +45,8 @@ export function openOld(all: Json, path: string, onNote: OnNote): Old {
     all,
     get,
     read,
+    readText: (name, what, parse) =>
+      text(name) === undefined ? undefined : read(name, what, value => parse(textOf(value) ?? '')),
     text,
     note,
     isOn: name => get(name) === true,

@@ -41,12 +41,10 @@ function readKey(settings: Old, server: Old): string | undefined {
 
 /** Our `network` section. */
 export function readNetwork(picBed: Old): Json | undefined {
-  const address = picBed.text('proxy')
-  if (address === undefined) return undefined
-  const proxy = completeProxy(address)
-  if (parseProxy(proxy)) return { proxy }
-  picBed.note('proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
-  return undefined
+  const proxy = picBed.readText('proxy', 'it is not the URL of an HTTP, HTTPS or SOCKS5 proxy', text =>
+    parseProxy(completeProxy(text)) ? completeProxy(text) : undefined,
+  )
+  return proxy === undefined ? undefined : { proxy }
 }
 
 /** Log levels of PicGo, the most verbose first, and our equivalents. */
@@ -57,16 +55,14 @@ const LEVELS = [
   ['info', 'info'],
   ['warn', 'warn'],
   ['error', 'error'],
+  ['none', 'error'],
 ] as const
 
 /** Our `log` section, from a level or a list of levels. */
 export function readLog(settings: Old): Json | undefined {
   const level = settings.read('logLevel', 'it is not a log level', value => {
     const wanted = Array.isArray(value) ? value : [value]
-    const found = LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
-    if (found !== undefined || !wanted.includes('none')) return found
-    settings.note('logLevel', 'is "none", but errors are still logged')
-    return 'error'
+    return LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
   })
   return level && { level }
 }

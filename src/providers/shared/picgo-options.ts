@@ -27,7 +27,7 @@ function openOptions(all: Readonly<Record<string, unknown>>, note: (sentence: st
     text,
     note,
     /** A boolean, which the desktop application may write as text. */
-    flag: (name: string) => String(find(name)).toLowerCase() === 'true',
+    flag: (name: string) => find(name) === true || text(name)?.toLowerCase() === 'true',
     /** Text appended to URLs. */
     suffix: (name: string) => toUrlSuffix(text(name)),
     /** The segments of a folder. */
