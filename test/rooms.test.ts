@@ -117,7 +117,6 @@ const OPENS: Readonly<Record<string, readonly string[]>> = {
   'node:net': ['http'],
   'node:tls': ['http', 'providers/ftp'],
   'node:http': ['http', 'http/proxy'],
-  'node:https': ['http'],
   'node-fetch': ['http'],
   ssh2: ['providers/sftp'],
   'basic-ftp': ['providers/ftp'],

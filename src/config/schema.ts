@@ -98,7 +98,7 @@ export const configSchema = z.strictObject({
       ),
     noProxy: list(
       noProxy(),
-      'Hosts that bypass the proxy: hostnames (subdomains included), suffixes ("*example.com"), IP addresses, CIDR ranges, "10.*", or "*" for all. Each may end with ":port".',
+      'Hosts that bypass the proxy: hostnames (subdomains included), IP addresses, CIDR ranges, or "*" for all. Each may end with ":port".',
     ),
     caFile: optional(
       ownFile(),

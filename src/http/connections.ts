@@ -1,11 +1,10 @@
-import type { Agent } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import { createHttpClient, type HttpClient } from './client.ts'
 import { createAgent, dial } from './dial.ts'
-import { exchange, type RawReply, type RawRequest, type Way } from './exchange.ts'
+import { exchange, type RawReply, type RawRequest } from './exchange.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, type OutgoingTarget, targetOf } from './proxy/outgoing.ts'
 import { readTrust } from './trust.ts'
@@ -47,7 +46,6 @@ export function createConnections(settings: ConnectionSettings, connect = dial):
   const { caFile, insecureTls, idleTimeoutMs = 60_000, outgoing = DIRECT } = settings
   const verified = { rejectUnauthorized: !insecureTls }
   const closing = createCanceller()
-  const agents = new Map<string, Agent>()
   const getTrust = once(() => readTrust({ 'network.caFile': outgoing.caFile, caFile }))
   const asTcp = (target: Endpoint): OutgoingTarget => ({ protocol: 'tcp:', ...target })
 
@@ -55,28 +53,29 @@ export function createConnections(settings: ConnectionSettings, connect = dial):
     return connect(target, { signal, proxy: outgoing.proxyFor(target), trust: await getTrust(), tls })
   }
 
-  function findWay(url: URL): Way {
-    const target = targetOf(url)
-    const { protocol } = target
-    const isSecure = protocol === 'https:'
-    const proxy = outgoing.proxyFor(target)
-    const forwarder = !isSecure && proxy?.protocol.startsWith('http') ? proxy : undefined
-    const name = `${protocol} ${proxy?.label}`
-    const tls = isSecure ? { ...verified, ALPNProtocols: ['http/1.1'] } : undefined
-    const openSocket = async (endpoint: Endpoint) => {
-      if (!forwarder) return open({ protocol, ...endpoint }, closing.signal, tls)
-      const options = { signal: closing.signal, trust: await getTrust() }
-      return connect(forwarder, { ...options, tls: forwarder.protocol === 'https:' ? {} : undefined })
-    }
-    // tinyproxy closes a connection after each response that it forwards, without announcing it.
-    const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
-    const agent = agents.get(name) ?? createAgent(isSecure, options, openSocket)
-    agents.set(name, agent)
-    return { agent, idleTimeoutMs, forwarder }
+  /** The proxy that forwards requests of plain HTTP, instead of connecting to the server. */
+  function forwarderFor(target: OutgoingTarget) {
+    const proxy = target.protocol === 'http:' ? outgoing.proxyFor(target) : undefined
+    return proxy?.protocol.startsWith('http') ? proxy : undefined
   }
 
-  const send: Connections['exchange'] = async (request, signal) =>
-    exchange(request, findWay(new URL(request.url)), signal)
+  function createAgentOf(protocol: 'http:' | 'https:') {
+    const tls = protocol === 'https:' ? { ...verified, ALPNProtocols: ['http/1.1'] } : undefined
+    const openHttp = async (endpoint: Endpoint) => {
+      const forwarder = forwarderFor({ protocol, ...endpoint })
+      if (!forwarder) return open({ protocol, ...endpoint }, closing.signal, tls)
+      const ofProxy = forwarder.protocol === 'https:' ? {} : undefined
+      return connect(forwarder, { signal: closing.signal, trust: await getTrust(), tls: ofProxy })
+    }
+    return createAgent(protocol, openHttp, { keepAlive: true, timeout: idleTimeoutMs })
+  }
+  const [plain, secure] = [createAgentOf('http:'), createAgentOf('https:')]
+
+  const send: Connections['exchange'] = async (request, signal) => {
+    const target = targetOf(new URL(request.url))
+    const agent = target.protocol === 'https:' ? secure : plain
+    return exchange(request, { agent, idleTimeoutMs, forwarder: forwarderFor(target) }, signal)
+  }
 
   return {
     http: createHttpClient(send),
@@ -89,7 +88,7 @@ export function createConnections(settings: ConnectionSettings, connect = dial):
     },
     close() {
       closing.abort(new Error('the destination was closed'))
-      for (const agent of agents.values()) agent.destroy()
+      for (const agent of [plain, secure]) agent.destroy()
     },
   }
 }

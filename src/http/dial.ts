@@ -1,22 +1,24 @@
-import { lookup as systemLookup } from 'node:dns'
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { Agent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, type SecureContext } from 'node:tls'
-import { onAbort, orAborted } from '../flow/cancellation.ts'
+import { orAborted } from '../flow/cancellation.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { timeoutError } from './network.ts'
 import type { ProxyServer } from './proxy/address.ts'
-import { explainReach } from './proxy/failure.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
-import { openTunnel } from './proxy/tunnel.ts'
+import { explainProxy, openTunnel } from './proxy/tunnel.ts'
 
 /** Time limit for opening a connection: DNS, IP addresses, proxy and TLS handshake together. */
 const DIAL_MS = 10_000
 
 /** Time after which the next IP address of a host is tried. Node's default of 250 ms is too short for distant hosts. */
 const NEXT_ADDRESS_MS = 1000
+
+/** Returns the IP addresses of a hostname. */
+export type Lookup = (host: string) => Promise<readonly string[]>
 
 export interface DialOptions {
   /** Aborts it while the connection is opened. */
@@ -32,8 +34,8 @@ export interface DialOptions {
    * an IP address that was checked. Addresses of this machine bypass the proxy.
    */
   readonly allow?: ((address: string) => boolean) | undefined
-  /** Resolves hostnames. Default: node:dns. */
-  readonly lookup?: LookupFunction | undefined
+  /** Default: that of node:dns. */
+  readonly lookup?: Lookup | undefined
 }
 
 /** No IP address of a host is allowed. */
@@ -46,52 +48,50 @@ export class ForbiddenAddress extends Error {}
  *
  * @throws ProxyFailure; ForbiddenAddress; an error of the system or of TLS; the reason of the signal
  */
-export async function dial(endpoint: Endpoint, { signal, tls, ...options }: DialOptions): Promise<Socket> {
-  const limit = beginTimeLimit(DIAL_MS, signal, timeoutError)
+export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Socket> {
+  const { signal: outer, tls, trust } = options
+  const limit = beginTimeLimit(DIAL_MS, outer, timeoutError)
   try {
-    const socket = await reach(endpoint, { ...options, signal: limit.signal })
-    return tls ? await startTls(socket, endpoint, { ...options, tls, signal: limit.signal }) : socket
+    const socket = await reach(endpoint, options, limit.signal)
+    return tls ? await startTls(socket, endpoint, tls, trust, limit.signal) : socket
   } catch (error) {
-    signal.throwIfAborted()
+    outer.throwIfAborted()
     throw error
   } finally {
     limit.end()
   }
 }
 
-/** Creates an agent of HTTP whose connections are opened by `open`. */
+/** Creates an agent for node:http whose connections are opened by `open`. */
 export function createAgent(
-  isSecure: boolean,
-  options: AgentOptions,
+  protocol: 'http:' | 'https:',
   open: (endpoint: Endpoint) => Promise<Socket>,
+  options?: AgentOptions,
 ): Agent {
-  const agent = isSecure ? new HttpsAgent(options) : new Agent(options)
-  // The casts are needed because Node's types lack the host and port in `connection`, and the socket that `done` gets later.
-  agent.createConnection = (connection, done) => {
-    const { host, port } = connection as { host?: string; port?: number | string }
-    open({ host: host ?? '', port: Number(port) }).then(
-      socket => done?.(null, socket),
-      (error: Error) => done?.(error, undefined as never),
-    )
-    return undefined as never
+  type Done = (error: Error | null, socket?: Socket) => void
+  const createConnection = ({ host = '', port = 0 }: Partial<Endpoint>, done: Done) => {
+    open({ host, port: Number(port) }).then(socket => done(null, socket), done)
+    return undefined
   }
-  return agent
+  const agent = protocol === 'https:' ? new HttpsAgent(options) : new Agent(options)
+  // The cast is needed because Node's types lack the host and port.
+  return Object.assign(agent, { createConnection: createConnection as never })
 }
 
 /** Opens a TCP connection, through the proxy if there is one. */
-async function reach(endpoint: Endpoint, options: Omit<DialOptions, 'tls'>): Promise<Socket> {
-  const { proxy, allow, signal } = options
+async function reach(
+  { host: name, port }: Endpoint,
+  { proxy, allow, trust, lookup }: Omit<DialOptions, 'signal'>,
+  signal: AbortSignal,
+): Promise<Socket> {
   const isResolvedHere = proxy === undefined || proxy.protocol === 'socks5:' || allow !== undefined
-  const addresses = isResolvedHere
-    ? await orAborted(resolve(endpoint.host, options), signal)
-    : [endpoint.host]
-  if (!proxy) return connect({ ...endpoint, addresses }, signal)
+  const hosts = isResolvedHere ? await orAborted(resolve(name, allow, lookup), signal) : [name]
+  if (!proxy) return connect(name, port, hosts, signal)
   let failure: unknown
-  for (const host of addresses) {
+  for (const host of hosts) {
     try {
-      const { port } = endpoint
-      if (allow && isLoopback(host)) return await connect({ host, port, addresses: [host] }, signal)
-      return await dialThrough(proxy, { host, port }, options)
+      if (allow && isLoopback(host)) return await connect(host, port, [host], signal)
+      return await reachThrough(proxy, { host, port }, trust, signal)
     } catch (error) {
       failure = error
       if (signal.aborted) break
@@ -100,80 +100,75 @@ async function reach(endpoint: Endpoint, options: Omit<DialOptions, 'tls'>): Pro
   throw failure
 }
 
+async function reachThrough(
+  proxy: ProxyServer,
+  target: Endpoint,
+  trust: SecureContext | undefined,
+  signal: AbortSignal,
+): Promise<Socket> {
+  try {
+    const plain = await reach(proxy, {}, signal)
+    const socket = proxy.protocol === 'https:' ? await startTls(plain, proxy, {}, trust, signal) : plain
+    return await settle(socket, openTunnel(socket, proxy, target), signal)
+  } catch (error) {
+    throw explainProxy(proxy, error)
+  }
+}
+
 /** Returns the allowed IP addresses of a host. @throws ForbiddenAddress if there is none */
 export async function resolve(
   host: string,
-  { allow = () => true, lookup = systemLookup }: Pick<DialOptions, 'allow' | 'lookup'>,
+  allow: DialOptions['allow'] = () => true,
+  find: Lookup = lookUp,
 ): Promise<string[]> {
-  const found = isIP(host) ? [host] : await lookUp(host, lookup)
-  const allowed = found.filter(allow)
+  const allowed = (isIP(host) ? [host] : await find(host)).filter(allow)
   if (allowed.length === 0) throw new ForbiddenAddress(`${host} has no IP address that is allowed`)
   return allowed
 }
 
-function lookUp(host: string, lookup: LookupFunction): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    lookup(host, { all: true }, (error, found) => {
-      if (error) reject(error)
-      else resolve([found].flat().map(one => (typeof one === 'string' ? one : one.address)))
-    })
-  })
+async function lookUp(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
 /** Tries the IP addresses one after the other. */
 function connect(
-  { host, port, addresses }: Endpoint & { readonly addresses: readonly string[] },
+  host: string,
+  port: number,
+  addresses: readonly string[],
   signal: AbortSignal,
 ): Promise<Socket> {
-  signal.throwIfAborted()
+  const found = addresses.map(address => ({ address, family: isIP(address) }))
   const socket = connectTcp({
     host,
     port,
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
-    lookup: (_host, _options, done) =>
-      done(
-        null,
-        addresses.map(address => ({ address, family: isIP(address) })),
-      ),
+    lookup: (_host, _options, done) => done(null, found),
   })
-  return settle(socket, signal, () => once(socket, 'connect'))
+  return settle(socket, once(socket, 'connect'), signal)
 }
 
-function startTls(socket: Socket, { host }: Endpoint, { tls, trust, signal }: DialOptions): Promise<Socket> {
+function startTls(
+  socket: Socket,
+  { host }: Endpoint,
+  options: ConnectionOptions,
+  trust: SecureContext | undefined,
+  signal: AbortSignal,
+): Promise<Socket> {
   const servername = isIP(host) ? '' : host
-  const secure = connectTls({ ...(trust && { secureContext: trust }), ...tls, socket, host, servername })
-  return settle(secure, signal, () => once(secure, 'secureConnect'))
+  const secure = connectTls({ ...(trust && { secureContext: trust }), ...options, socket, host, servername })
+  return settle(secure, once(secure, 'secureConnect'), signal)
 }
 
-/** Destroys a socket if the work on it fails or is aborted. */
-async function settle(socket: Socket, signal: AbortSignal, work: () => Promise<unknown>): Promise<Socket> {
+/** Waits for work on a socket. If it fails or is aborted, the socket is destroyed. */
+async function settle(socket: Socket, work: Promise<unknown>, signal: AbortSignal): Promise<Socket> {
   socket.on('error', () => {})
-  const stopListening = onAbort(signal, () => socket.destroy(signal.reason))
   try {
-    await work()
-    signal.throwIfAborted()
+    await orAborted(work, signal)
     return socket
   } catch (error) {
     socket.destroy()
     throw error
-  } finally {
-    stopListening()
-  }
-}
-
-/** Has a proxy connect to a server. */
-async function dialThrough(
-  proxy: ProxyServer,
-  target: Endpoint,
-  { trust, signal }: DialOptions,
-): Promise<Socket> {
-  try {
-    const plain = await reach(proxy, { signal })
-    const socket = proxy.protocol === 'https:' ? await startTls(plain, proxy, { trust, signal }) : plain
-    return await settle(socket, signal, () => openTunnel(socket, proxy, target))
-  } catch (error) {
-    throw explainReach(proxy, signal.aborted ? signal.reason : error)
   }
 }

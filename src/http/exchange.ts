@@ -1,14 +1,14 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
 import { promisify } from 'node:util'
+import { brotliDecompress, unzip } from 'node:zlib'
 import { type Body, readExactly } from '../body.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import { Problem } from '../problem.ts'
 import { timeoutError } from './network.ts'
 import { percentDecode } from './percent-decode.ts'
 import { loginHeaders, type ProxyServer } from './proxy/address.ts'
-import { explainReach, ownRefusal } from './proxy/failure.ts'
 import { targetOf } from './proxy/outgoing.ts'
+import { explainProxy, ownRefusal } from './proxy/tunnel.ts'
 
 /** How a request reaches its server. */
 export interface Way {
@@ -29,8 +29,6 @@ export interface RawRequest {
   readonly body?: string | Buffer | Body | undefined
   /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number
-  /** Maximum time for the body of the response, after which it is truncated. Milliseconds; default: none. */
-  readonly maxReplyMs?: number
 }
 
 export interface RawReply {
@@ -39,14 +37,11 @@ export interface RawReply {
   readonly headers: Readonly<Record<string, string>>
   /** Without a byte order mark. */
   readonly text: string
-  /** Whether it was longer than what is read, in bytes or in time. */
+  /** Whether it was longer than what is read. */
   readonly isCut: boolean
   /** The bytes that `text` was decoded from, decompressed. */
   readonly bytes: Buffer
 }
-
-/** Methods whose requests have no body by default (RFC 9110, section 8.6). */
-const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 /**
  * Sends one request and reads its response; no redirect is followed. It goes by node:http, since node-fetch alone takes four
@@ -56,18 +51,21 @@ const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
  */
 export async function exchange(request: RawRequest, way: Way, signal: AbortSignal): Promise<RawReply> {
   signal.throwIfAborted()
-  const { maxReplyBytes = 1024 * 1024, url } = request
-  const { response, received, isCut } = await sendAndReceive({ ...request, maxReplyBytes }, way, signal)
+  const url = new URL(request.url)
+  const { maxReplyBytes = 1024 * 1024 } = request
+  const { response, received, isCut } = await sendAndReceive(request, url, way, maxReplyBytes, signal)
   const refusal = way.forwarder && ownRefusal(way.forwarder, response)
   if (refusal) throw refusal
   const entries = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
   const headers: Record<string, string> = Object.fromEntries(entries)
-  const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
-  const isPlain = encoding === 'identity' || received.length === 0
-  const bytes = isPlain ? received : await decompress(received, encoding, new URL(url), maxReplyBytes)
+  const encoding = (headers['content-encoding'] ?? '').trim().toLowerCase()
+  const bytes = await decompress(received, encoding, url, maxReplyBytes)
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   return { status: response.statusCode ?? 0, headers, text, isCut, bytes }
 }
+
+/** Methods whose requests have no body by default (RFC 9110, section 8.6). */
+const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 /** The headers of a request, with those that every request has. */
 function headersOf({ method, headers = {}, body }: RawRequest, { host }: URL): Record<string, string> {
@@ -85,56 +83,52 @@ interface Received {
 }
 
 function sendAndReceive(
-  raw: RawRequest & { readonly maxReplyBytes: number },
+  raw: RawRequest,
+  url: URL,
   { forwarder, idleTimeoutMs, ...way }: Way,
+  maxReplyBytes: number,
   signal: AbortSignal,
 ): Promise<Received> {
-  const { method, maxReplyBytes, maxReplyMs, body } = raw
-  const url = new URL(raw.url)
-  const { protocol, host, pathname, search } = url
+  const { method, body } = raw
+  const path = url.pathname + url.search
+  // tinyproxy closes a connection after each response that it forwards, without announcing it.
+  const ofProxy = forwarder && { connection: 'close', ...loginHeaders(forwarder) }
   return new Promise((resolve, reject) => {
-    const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
+    const request = httpRequest({
       ...way,
       ...targetOf(url),
       method,
-      path: forwarder ? `http://${host}${pathname}${search}` : pathname + search,
-      headers: Object.entries({ ...headersOf(raw, url), ...(forwarder && loginHeaders(forwarder)) }).flat(),
+      path: forwarder ? `http://${url.host}${path}` : path,
+      headers: Object.entries({ ...headersOf(raw, url), ...ofProxy }).flat(),
     })
+    if (forwarder) request.shouldKeepAlive = false
     const chunks = typeof body === 'object' && 'size' in body ? readExactly(body, signal) : undefined
     const stopListening = onAbort(signal, () => fail(signal.reason))
-    let late: NodeJS.Timeout | undefined
 
-    function finish(): void {
+    function end(isBroken: boolean): void {
       stopListening()
-      clearTimeout(late)
       // After an early response, the rest of the body would still be sent.
-      if (!request.writableFinished) request.destroy()
+      if (isBroken || !request.writableFinished) request.destroy()
       chunks?.return(undefined).catch(() => {})
     }
     function fail(error: unknown): void {
       reject(error)
-      request.destroy()
-      finish()
+      end(true)
     }
     function succeed(response: IncomingMessage, received: readonly Buffer[], isCut = false): void {
       resolve({ response, received: Buffer.concat(received), isCut })
-      finish()
-      if (isCut) response.destroy()
+      end(isCut)
     }
 
     // With a forwarding proxy, the connection belongs to the proxy.
-    const breakOff = (error: Error) => fail(forwarder ? explainReach(forwarder, error) : error)
+    const breakOff = (error: Error) => fail(forwarder ? explainProxy(forwarder, error) : error)
     request.on('error', breakOff)
     request.setTimeout(idleTimeoutMs, () => breakOff(timeoutError()))
-    // Without this a server that turns to another protocol would be waited for until the time is over.
-    request.on('upgrade', (response, socket) => {
-      socket.destroy()
-      succeed(response, [])
-    })
+    // A connection is closed without an error when the server turns to another protocol (101).
+    request.on('close', () => breakOff(Object.assign(new Error('closed'), { code: 'ECONNRESET' })))
     request.on('response', response => {
       const received: Buffer[] = []
       let size = 0
-      if (maxReplyMs !== undefined) late = setTimeout(() => succeed(response, received, true), maxReplyMs)
       response.on('error', breakOff)
       response.on('data', (chunk: Buffer) => {
         received.push(chunk)
@@ -160,24 +154,26 @@ async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>
   request.end()
 }
 
+const DECODERS = { gzip: unzip, 'x-gzip': unzip, deflate: unzip, br: brotliDecompress }
+
 /**
- * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway. A truncated
- * response is decompressed as far as it goes.
+ * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
  *
  * @throws Problem
  */
-async function decompress(bytes: Buffer, encoding: string, { hostname }: URL, maxOutputLength: number) {
-  const { brotliDecompress, constants, unzip } = await import('node:zlib')
+async function decompress(
+  bytes: Buffer,
+  encoding: string,
+  { hostname }: URL,
+  maxOutputLength: number,
+): Promise<Buffer> {
+  if (bytes.length === 0 || /^(?:identity)?$/.test(encoding)) return bytes
+  const decode = DECODERS[encoding as keyof typeof DECODERS]
   const fail = (cause?: unknown): never => {
     const why = `${hostname} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`
     throw new Problem(why, { advice: 'Turn off compression at the server or its proxy.', cause })
   }
-  if (encoding === 'br') {
-    const options = { finishFlush: constants.BROTLI_OPERATION_FLUSH, maxOutputLength }
-    return promisify(brotliDecompress)(bytes, options).catch(fail)
-  }
-  if (!/^(?:x-)?gzip$|^deflate$/.test(encoding)) return fail()
-  return promisify(unzip)(bytes, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength }).catch(fail)
+  return decode ? promisify<Buffer, object, Buffer>(decode)(bytes, { maxOutputLength }).catch(fail) : fail()
 }
 
 /** The user name and the password of a URL, as the header for it (RFC 7617). */

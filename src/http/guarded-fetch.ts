@@ -1,9 +1,8 @@
-import type { LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
 import { type AddressScope, allowAddresses, isAt } from './addresses.ts'
-import { createAgent, dial, ForbiddenAddress } from './dial.ts'
+import { createAgent, dial, ForbiddenAddress, type Lookup } from './dial.ts'
 import { basicAuthorization } from './exchange.ts'
 import { connectionProblem } from './network.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
@@ -21,11 +20,8 @@ const ADVICE: Record<AddressScope, string> = {
 
 /** What to do about failures of the host of a URL, which a client chose. */
 const HOST_ADVICE = {
-  ENOTFOUND: 'Check the URL.',
-  EAI_AGAIN: 'Check DNS on the machine that fetches the URL.',
-  ECONNRESET: 'Try again.',
-  EPIPE: 'Try again.',
-  ERR_STREAM_PREMATURE_CLOSE: 'Try again.',
+  name: 'Check the URL.',
+  broken: 'Try again.',
   certificate: 'Check the certificate of the host.',
   tls: 'Check the certificate of the host.',
 }
@@ -38,7 +34,7 @@ export interface GuardedFetchOptions {
   /** Aborts the request and the reading of the body. */
   signal: AbortSignal
   /** Resolves hostnames. Default: node:dns. */
-  lookup?: LookupFunction | undefined
+  lookup?: Lookup | undefined
   /** Outbound proxies. Default: none. They get an IP address that was checked here. */
   outgoing?: Outgoing | undefined
 }
@@ -52,29 +48,25 @@ export interface GuardedFetchOptions {
  */
 export async function guardedFetch(url: URL, options: GuardedFetchOptions): Promise<Response> {
   const { privateHosts } = options
+  const fail = (name: string, what: string) =>
+    new UploadError('source_failed', `${name} redirects ${what}. Use the final URL instead.`)
   let target = url
   let authorization = basicAuthorization(url)
   let { addresses } = options
   for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
     if (privateHosts && !isAt(privateHosts, target)) addresses = 'public'
-    const { response, isPublic } = await get(target, describeHop(url, target), authorization, {
-      ...options,
-      addresses,
-    })
+    const name = describeHop(url, target)
+    const { response, isPublic } = await get(target, name, authorization, { ...options, addresses })
     if (addresses === 'private' && isPublic) addresses = 'public'
     if (!REDIRECTS.has(response.status)) return response
     discard(response)
     const next = readLocation(response, target)
-    if (!next) {
-      const message = `${describeHop(url, target)} redirects to an invalid URL. Use the final URL instead.`
-      throw new UploadError('source_failed', message)
-    }
+    if (!next) throw fail(name, 'to an invalid URL')
     if (next.origin !== target.origin || next.username || next.password)
       authorization = basicAuthorization(next)
     target = next
   }
-  const message = `${quoteUrl(url)} redirects more than ${MOST_REDIRECTS} times. Use the final URL instead.`
-  throw new UploadError('source_failed', message)
+  throw fail(quoteUrl(url), `more than ${MOST_REDIRECTS} times`)
 }
 
 /** Closes the connection of a response whose body is not needed. */
@@ -91,7 +83,11 @@ export function describeHop(first: URL, target: URL): string {
 
 /** The error for a host that can't be reached, or whose response breaks off. @param what such as `"a.example/b" could not be read` */
 export function explainHost(cause: unknown, what: string): UploadError {
-  return new UploadError('source_failed', connectionProblem(cause, what, HOST_ADVICE).message, { cause })
+  const isExplained = cause instanceof UploadError
+  const message = isExplained
+    ? `${what}: ${cause.message}`
+    : connectionProblem(cause, what, HOST_ADVICE).message
+  return new UploadError('source_failed', message, { cause })
 }
 
 /** One request, no redirect followed. `isPublic`: whether the host has public IP addresses. */
@@ -102,13 +98,9 @@ async function get(
   { addresses, signal, lookup, outgoing = DIRECT }: GuardedFetchOptions,
 ): Promise<{ response: Response; isPublic: boolean }> {
   const { protocol } = target
-  if (protocol !== 'http:' && protocol !== 'https:')
-    throw new UploadError(
-      'source_forbidden',
-      `${name} was not fetched: only http and https URLs are allowed.`,
-    )
-  const headers: Record<string, string> = { Accept: 'image/*,*/*;q=0.8', 'User-Agent': 'upload-server' }
-  if (authorization) headers['Authorization'] = authorization
+  const forbid = (why: string, cause?: unknown) =>
+    new UploadError('source_forbidden', `${name} was not fetched: ${why}`, { cause })
+  if (protocol !== 'http:' && protocol !== 'https:') throw forbid('only http and https URLs are allowed.')
   const { default: fetch } = await import('node-fetch')
   signal.throwIfAborted()
   const [isAllowed, isPublicAddress] = [allowAddresses(addresses), allowAddresses('public')]
@@ -121,27 +113,28 @@ async function get(
   // node-fetch does not pass on the errors of its agents.
   let failure: unknown
   try {
-    const isSecure = protocol === 'https:'
     const proxy = outgoing.proxyFor(targetOf(target))
     const trust = proxy && (await readTrust({ 'network.caFile': outgoing.caFile }))
-    const agent = createAgent(isSecure, {}, endpoint =>
-      dial(endpoint, { signal, allow, lookup, proxy, trust, ...(isSecure && { tls: {} }) }).catch(error => {
+    const tls = protocol === 'https:' ? {} : undefined
+    const agent = createAgent(protocol, endpoint =>
+      dial(endpoint, { signal, allow, lookup, proxy, trust, tls }).catch(error => {
         failure = error
         throw error
       }),
     )
-    const options = { agent, headers, redirect: 'manual', signal } as const
-    return { response: await fetch(withoutCredentials(target), options), isPublic }
+    const headers = {
+      Accept: 'image/*,*/*;q=0.8',
+      'User-Agent': 'upload-server',
+      ...(authorization && { Authorization: authorization }),
+    }
+    // node-fetch rejects a URL with credentials.
+    const plain = Object.assign(new URL(target), { username: '', password: '' })
+    return { response: await fetch(plain, { agent, headers, redirect: 'manual', signal }), isPublic }
   } catch (cause) {
     signal.throwIfAborted()
-    if (failure instanceof ForbiddenAddress) {
-      const message = `${name} was not fetched: its IP address is not allowed. ${ADVICE[addresses]}`
-      throw new UploadError('source_forbidden', message, { cause })
-    }
-    const what = `${name} could not be fetched`
-    const known = [failure, cause].find(error => error instanceof UploadError)
-    if (known) throw new UploadError('source_failed', `${what}: ${known.message}`, { cause })
-    throw explainHost(failure ?? cause, what)
+    if (failure instanceof ForbiddenAddress)
+      throw forbid(`its IP address is not allowed. ${ADVICE[addresses]}`, cause)
+    throw explainHost(failure ?? cause, `${name} could not be fetched`)
   }
 }
 
@@ -151,14 +144,6 @@ function readLocation(response: Response, base: URL): URL | undefined {
   if (location === null) return undefined
   const utf8 = Buffer.from(location, 'latin1').toString() // node reads the bytes of a header as latin1
   return URL.canParse(utf8, base.href) ? new URL(utf8, base) : undefined
-}
-
-/** node-fetch refuses a URL with credentials. */
-function withoutCredentials(url: URL): URL {
-  const plain = new URL(url)
-  plain.username = ''
-  plain.password = ''
-  return plain
 }
 
 /** Quotes host, port and path of a URL, without scheme, credentials and query. The path can't contain a URL. */

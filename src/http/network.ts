@@ -33,7 +33,7 @@ const FAILURES: readonly [codes: RegExp, kind: Kind, why: string, advice?: strin
   ],
   [/^HPE_HEADER_OVERFLOW$/, 'http', 'its response headers are too long'],
   [/^HPE_/, 'http', 'its response is not valid HTTP'],
-  [/PREMATURE_CLOSE$/, 'http', 'it closed the connection before the response was complete'],
+  [/PREMATURE_CLOSE$/, 'broken', 'it closed the connection before the response was complete'],
   [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'http', 'its response could not be decompressed'],
 ]
 

@@ -14,7 +14,7 @@ export function dialLoopback({ port, ca }: { port?: number; ca?: string } = {}):
       {
         ...options,
         tls: tls && { ...tls, ...(ca !== undefined && { ca }) },
-        lookup: (_host, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]),
+        lookup: async () => ['127.0.0.1'],
       },
     )
 }

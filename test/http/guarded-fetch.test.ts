@@ -1,8 +1,8 @@
-import type { LookupFunction, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { UploadError } from '../../src/errors.ts'
 import { allowAddresses } from '../../src/http/addresses.ts'
-import { ForbiddenAddress, resolve } from '../../src/http/dial.ts'
+import { resolve } from '../../src/http/dial.ts'
 import { type GuardedFetchOptions, guardedFetch } from '../../src/http/guarded-fetch.ts'
 import { answering, serve, serveRaw } from '../uploader/sources/servers.ts'
 
@@ -98,15 +98,8 @@ describe('guardedFetch', () => {
 
     it('leaves only the allowed ones of the answers for a name', async () => {
       const lookup = answering(['10.0.0.1', '8.8.8.8', '::1', '2606:4700::1111'])
-      const found = await resolve('mixed.example', { allow: allowAddresses('public'), lookup })
+      const found = await resolve('mixed.example', allowAddresses('public'), lookup)
       expect(found).toEqual(['8.8.8.8', '2606:4700::1111'])
-    })
-
-    it('understands a look-up that answers a single address', async () => {
-      const lookup: LookupFunction = (_hostname, _options, callback) => callback(null, '127.0.0.1', 4)
-      expect(await resolve('single.example', { lookup })).toEqual(['127.0.0.1'])
-      const allow = allowAddresses('public')
-      await expect(resolve('single.example', { allow, lookup })).rejects.toThrow(ForbiddenAddress)
     })
 
     it('checks a name again on every hop, so rebinding it gains nothing', async () => {
@@ -135,12 +128,8 @@ describe('guardedFetch', () => {
       async host => {
         const inner = await serve((_req, res) => res.end('secret'))
         const outer = await redirecting(`http://${host}:${inner.port}/`)
-        const lookup: LookupFunction = (name, options, callback) =>
-          answering(name === 'outer.example' ? ['127.0.0.1', '93.184.215.14'] : ['127.0.0.1'])(
-            name,
-            options,
-            callback,
-          )
+        const lookup = async (name: string) =>
+          name === 'outer.example' ? ['127.0.0.1', '93.184.215.14'] : ['127.0.0.1']
         const error = await failure(`http://outer.example:${outer.port}/`, { lookup })
         expect(error).toMatchObject({
           code: 'source_forbidden',
@@ -308,7 +297,7 @@ describe('guardedFetch', () => {
     it.each(['before', 'during the look-up', 'between two hops'])('%s gives the reason', async when => {
       const controller = new AbortController()
       const server = await redirecting('http://next.example/')
-      const lookup = () => void setImmediate(() => controller.abort(reason))
+      const lookup = () => new Promise<never>(() => setImmediate(() => controller.abort(reason)))
       if (when === 'before') controller.abort(reason)
       const url = when === 'during the look-up' ? 'http://slow.example/' : server.origin
       await expect(get(url, { signal: controller.signal, lookup })).rejects.toBe(reason)

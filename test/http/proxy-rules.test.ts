@@ -19,7 +19,7 @@ describe('the address of a proxy', () => {
 
   it.each([
     ...['', 'proxy:3128', 'socks4://proxy:1080', 'ftp://proxy', 'http://', 'http://proxy:99999'],
-    ...['http://proxy/path', 'http://proxy?x', 'environment', `http://u:${'x'.repeat(256)}@proxy`],
+    ...['http://proxy/path', 'http://proxy?x', 'environment'],
   ])('%j is refused', address => {
     expect(parseProxy(address)).toBeUndefined()
   })
@@ -46,11 +46,10 @@ const NO_PROXY = `
 example.com | example.com img.example.com EXAMPLE.com. a.b.example.com | notexample.com example.com.evil.net
 .example.com | img.example.com example.com | notexample.com
 *.example.com | img.example.com | notexample.com
-*example.com | img.example.com notexample.com example.com | example.com.evil.net
+*example.com | img.example.com example.com | notexample.com example.com.evil.net
 Example.COM. | example.com | example.org
 münchen.example | xn--mnchen-3ya.example img.münchen.example | munchen.example
 xn--mnchen-3ya.example | münchen.example | munchen.example
-10.* 192.168.1.*:8443 | 10.1.2.3 192.168.1.9:8443 | 10.example.com 110.1.2.3 192.168.1.9 192.168.10.9
 * | example.com 10.0.0.1 [::1] |
 10.0.0.1 | 10.0.0.1 [::ffff:10.0.0.1] | 10.0.0.10 ten.example.com
 10.0.0.0/8 | 10.0.0.1 10.255.0.1 | 11.0.0.1 10.example.com [fd00::1]
@@ -62,7 +61,7 @@ example.com:8443 | example.com:8443 a.example.com:8443 | example.com example.com
 [fd00::1]:8443 | [fd00::1]:8443 | [fd00::1]
 a.example, b.example;c.example\td.example | a.example b.example c.example d.example | e.example
 , , | | example.com
-10.0.0.0/99 300.1.1.1/8 [] :80 http://example.com ex*.com 1*.0.0.1 | | example.com 10.0.0.1
+10.0.0.0/99 300.1.1.1/8 10.* [] :80 http://example.com ex*.com 1*.0.0.1 | | example.com 10.0.0.1
 `
 const split = (text = '', by: string) => text.split(by).map(part => part.trim())
 

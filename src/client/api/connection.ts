@@ -10,8 +10,8 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from '../../http/network.ts'
-import { ProxyFailure } from '../../http/proxy/failure.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
+import { ProxyFailure } from '../../http/proxy/tunnel.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'

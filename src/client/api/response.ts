@@ -35,8 +35,8 @@ export class ResponseError extends Error {
   }
 }
 
-/** Limits for reading a response: bytes and milliseconds. */
-export const REPLY_LIMITS = { maxReplyBytes: 16 * 1024 * 1024, maxReplyMs: 60_000 }
+/** Limit for reading a response. */
+export const REPLY_LIMITS = { maxReplyBytes: 16 * 1024 * 1024 }
 /** Maximum length of a message, characters. */
 const MAX_MESSAGE = 2000
 
@@ -52,9 +52,8 @@ export function readResponse(
 ): UploadResponse {
   const notUploadServer = `${host} responded with ${status}, which is not the response of an upload server`
   if (isCut) {
-    const { maxReplyBytes, maxReplyMs } = REPLY_LIMITS
-    const limits = `it is larger than ${maxReplyBytes / 1024 / 1024} MiB or takes longer than ${maxReplyMs / 1000} s`
-    throw new ResponseError(`${notUploadServer}: ${limits}`)
+    const most = REPLY_LIMITS.maxReplyBytes / 1024 / 1024
+    throw new ResponseError(`${notUploadServer}: it is larger than ${most} MiB`)
   }
   const isOk = status >= 200 && status < 300
   const value = parseJson(text)

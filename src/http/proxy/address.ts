@@ -16,23 +16,18 @@ export interface ProxyServer {
 /** Default ports. */
 const PORTS = { 'http:': 80, 'https:': 443, 'socks5:': 1080, 'socks5h:': 1080 }
 
-/** Most bytes of a name and of a password (RFC 1929, section 2). */
-const MOST_LOGIN_BYTES = 255
-
 /** Reads `http://user:password@host:port`, `https:`, `socks5:` and `socks5h:`; undefined for anything else. */
 export function parseProxy(address: string): ProxyServer | undefined {
   const url = urlOf(address)
   if (!url?.hostname || url.pathname.length > 1 || url.search || url.hash) return undefined
-  const { protocol, hostname } = url
-  const login = { username: decode(url.username), password: decode(url.password) }
-  const isLong = Object.values(login).some(one => Buffer.byteLength(one) > MOST_LOGIN_BYTES)
-  if (!isProtocol(protocol) || isLong) return undefined
+  const { protocol, hostname, username, password } = url
+  if (!isProtocol(protocol)) return undefined
   const port = Number(url.port || PORTS[protocol])
   return {
     protocol,
     host: hostname.replace(/^\[|\]$/g, ''),
     port,
-    login: url.username || url.password ? login : undefined,
+    login: username || password ? { username: decode(username), password: decode(password) } : undefined,
     label: `${hostname}:${port}`,
   }
 }

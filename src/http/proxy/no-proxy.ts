@@ -1,4 +1,3 @@
-import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { inRanges, isLoopbackAddress, parseRange } from '../../ip-ranges.ts'
 
@@ -9,18 +8,15 @@ export interface Endpoint {
   readonly port: number
 }
 
-const SEPARATORS = /[\s,;]+/
-
 type Rule = (endpoint: Endpoint) => boolean
 
 /**
  * Reads the hosts that bypass a proxy, in the syntax of `NO_PROXY`: `*`; a hostname, which includes its subdomains, with or
- * without a dot or `*.` in front; a suffix, `*example.com`; an IP address or its beginning, `10.*`; a range such as
- * `10.0.0.0/8`. Each may end with `:port`. Hostnames are not resolved. Invalid entries are omitted.
+ * without `*`, a dot or both in front; an IP address; a range such as `10.0.0.0/8`. Each may end with `:port`. Hostnames are not
+ * resolved. Invalid entries are omitted.
  */
 export function parseNoProxy(entries: readonly string[]): Rule {
-  const parts = entries.flatMap(entry => entry.split(SEPARATORS)).filter(Boolean)
-  const rules = parts.flatMap(part => parseEntry(part) ?? [])
+  const rules = entries.flatMap(split).flatMap(part => parseEntry(part) ?? [])
   return endpoint => {
     const plain = { ...endpoint, host: cleanHost(endpoint.host) }
     return rules.some(rule => rule(plain))
@@ -29,7 +25,7 @@ export function parseNoProxy(entries: readonly string[]): Rule {
 
 /** Whether an entry of `noProxy` is valid, or each entry of a text with several. */
 export function isNoProxy(entry: string): boolean {
-  const parts = entry.split(SEPARATORS).filter(Boolean)
+  const parts = split(entry)
   return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
 }
 
@@ -39,29 +35,23 @@ export function isLoopback(host: string): boolean {
   return isLoopbackAddress(name) || name === 'localhost' || name.endsWith('.localhost')
 }
 
+const split = (text: string) => text.split(/[\s,;]+/).filter(Boolean)
+
 function parseEntry(entry: string): Rule | undefined {
-  const [, name = '', port] = /^(\[[^\]]*\](?:\/\d+)?|[^:]*|[^:]*:[^:]*:.*?)(?::(\d+))?$/.exec(entry) ?? []
   // An IPv6 address without brackets can't have a port.
-  const text = isIP(entry) ? entry : name
-  const matches = parseHost(text.toLowerCase().replace(/[[\]]/g, ''))
-  if (matches === undefined) return undefined
-  const isThere = port === undefined || isIP(entry) ? () => true : (number: number) => number === Number(port)
-  return endpoint => isThere(endpoint.port) && matches(endpoint.host)
+  const [, inBrackets, plain = entry, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(entry) ?? []
+  const matches = parseHost((inBrackets ?? plain).toLowerCase())
+  if (!matches) return undefined
+  return endpoint => (port === undefined || endpoint.port === Number(port)) && matches(endpoint.host)
 }
 
 function parseHost(text: string): ((host: string) => boolean) | undefined {
-  if (text === '') return undefined
   if (text === '*') return () => true
-  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]?.split('.').slice(0, -1)
-  const network = parseRange(
-    start ? `${[...start, 0, 0, 0].slice(0, 4).join('.')}/${start.length * 8}` : text,
-  )
-  if (network) return inRanges([network])
-  const isEnd = /^\*[^.]/.test(text)
+  const range = parseRange(text)
+  if (range) return inRanges([range])
   const rest = cleanHost(text.replace(/^\*?\.?/, ''))
-  const name = /[*/]/.test(rest) ? '' : domainToASCII(rest)
-  if (name === '') return undefined
-  return host => host === name || host.endsWith(isEnd ? name : `.${name}`)
+  const name = /[*/:]/.test(rest) ? '' : domainToASCII(rest)
+  return name === '' ? undefined : host => host === name || host.endsWith(`.${name}`)
 }
 
 const cleanHost = (host: string): string => host.toLowerCase().replace(/^\[|\]$|\.$/g, '')

@@ -1,6 +1,6 @@
 import { completeProxy, type ProxyServer, parseProxy, secretsOfProxy } from './address.ts'
-import { ProxyFailure } from './failure.ts'
 import { type Endpoint, isLoopback, parseNoProxy } from './no-proxy.ts'
+import { ProxyFailure } from './tunnel.ts'
 
 /** `tcp:` means any protocol other than HTTP. */
 export interface OutgoingTarget extends Endpoint {
@@ -52,7 +52,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 export function createOutgoing(settings: OutgoingSettings, env: Environment, isOwn = false): Outgoing {
   const { proxy, noProxy, caFile } = settings
   const isPast = parseNoProxy(noProxy)
-  const choose = proxy === 'environment' ? chooseByEnvironment(env) : chooseAlways(proxy)
+  const choose = chooserOf(proxy, env)
   const isForLoopback = isOwn && proxy !== 'environment'
   const used = new Set<string>()
   return {
@@ -93,12 +93,6 @@ function variablesFor(word: string, noProxy: readonly string[], env: Environment
   return Object.fromEntries([...lower, ...lower.map(([name, value]) => [name.toUpperCase(), value])])
 }
 
-function chooseAlways(word: string): Outgoing['proxyFor'] {
-  const proxy = word === 'none' ? undefined : parseProxy(word)
-  if (word !== 'none' && proxy === undefined) throw new Error('the URL of a proxy was not validated')
-  return () => proxy
-}
-
 /** The environment variables for proxies, by protocol. The first two apply only to HTTP. */
 const VARIABLES = {
   'http:': ['HTTP_PROXY', 'ALL_PROXY'],
@@ -106,17 +100,26 @@ const VARIABLES = {
   'tcp:': ['ALL_PROXY'],
 }
 
-function chooseByEnvironment(env: Environment): Outgoing['proxyFor'] {
+/** @throws ProxyFailure if the URL of the proxy is invalid, because nothing may go past a proxy that was wanted */
+function chooserOf(word: string, env: Environment): Outgoing['proxyFor'] {
+  if (word === 'none') return () => undefined
+  if (word !== 'environment') {
+    const proxy = readProxy(word, 'the URL of a proxy')
+    return () => proxy
+  }
   const isPast = parseNoProxy([readVariable(env, 'NO_PROXY')?.value ?? ''])
   return wanted => {
     const [found] = VARIABLES[wanted.protocol].flatMap(name => readVariable(env, name) ?? [])
     if (found === undefined || isPast(wanted)) return undefined
-    const proxy = parseProxy(completeProxy(found.value))
-    if (proxy) return proxy
-    throw new ProxyFailure(`the environment variable ${found.name} is not a valid proxy URL`, {
-      advice: 'Use http, https, socks5 or socks5h.',
-    })
+    return readProxy(completeProxy(found.value), `the environment variable ${found.name}`)
   }
+}
+
+function readProxy(address: string, what: string): ProxyServer {
+  const proxy = parseProxy(address)
+  if (proxy) return proxy
+  const advice = 'Use http, https, socks5 or socks5h.'
+  throw new ProxyFailure(`${what} is not a valid proxy URL`, { advice })
 }
 
 /** The passwords in the proxy URLs of the environment. */

@@ -1,9 +1,24 @@
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import { messageOf } from '../../errors.ts'
+import { hideSignatures } from '../../mask.ts'
+import { Problem } from '../../problem.ts'
+import { connectionProblem, isTransientStatus } from '../network.ts'
 import { loginHeaders, type ProxyServer } from './address.ts'
-import { ProxyFailure, refusalOf } from './failure.ts'
 import type { Endpoint } from './no-proxy.ts'
+
+/** Failure of a proxy that can't be reached or rejects a request. */
+export class ProxyFailure extends Problem {}
+
+/** Explains why a connection to a proxy failed. Returns a failure that is explained already. */
+export function explainProxy({ label }: ProxyServer, error: unknown): Problem {
+  if (error instanceof Problem) return error
+  const { why, advice, retryable } = connectionProblem(error, `the proxy "${label}" can't be used`, {
+    certificate: 'Add its CA certificate with network.caFile.',
+    tls: 'Use http instead of https if the proxy does not use TLS.',
+  })
+  return new ProxyFailure(why, { advice, retryable, cause: error })
+}
 
 /**
  * Makes the proxy at the other end of a socket connect to a server, by CONNECT or SOCKS5.
@@ -32,8 +47,46 @@ function connectByHttp(socket: Socket, proxy: ProxyServer, { host, port }: Endpo
   })
 }
 
-/** Maximum length of a hostname, in bytes (RFC 1928, section 5). A longer one would crash the library. */
-const LONGEST_NAME = 255
+/**
+ * Returns the failure if a response comes from the proxy itself instead of from the server, as far as that can be detected:
+ * servers never return 407, and other responses have the headers of RFC 9209, Squid or tinyproxy.
+ */
+export function ownRefusal(proxy: ProxyServer, response: IncomingMessage): ProxyFailure | undefined {
+  const { statusCode = 0, headers } = response
+  const isMarked =
+    headers['x-squid-error'] !== undefined ||
+    String(headers['proxy-status'] ?? '').includes('error=') ||
+    String(headers['server'] ?? '').startsWith('tinyproxy')
+  return statusCode === 407 || (statusCode >= 400 && isMarked)
+    ? refusalOf(proxy, 'this', response)
+    : undefined
+}
+
+/** Maximum length of a proxy's reason phrase, in characters. */
+const LONGEST_PHRASE = 80
+
+/** @param wanted what was asked of the proxy, such as `example.com:443` */
+function refusalOf(
+  { label, login }: ProxyServer,
+  wanted: string,
+  { statusCode: status = 0, statusMessage = '', headers }: IncomingMessage,
+): ProxyFailure {
+  const phrase = hideSignatures(statusMessage.replace(/[^\x20-\x7e]/g, ' ')).slice(0, LONGEST_PHRASE)
+  const fail = (what: string, advice?: string) =>
+    new ProxyFailure(`the proxy "${label}" ${what} (${`${status} ${phrase}`.trim()})`, {
+      advice,
+      retryable: isTransientStatus(status),
+    })
+  if (status !== 407) return fail(`${status >= 500 ? 'could not forward' : 'refuses to forward'} ${wanted}`)
+  if (!/\bbasic\b/i.test([headers['proxy-authenticate'] ?? 'Basic'].flat().join()))
+    return fail('offers no supported authentication scheme', 'Allow Basic there.')
+  return fail(login ? 'rejected the user name or password' : 'requires a user name and a password', CHECK_URL)
+}
+
+const CHECK_URL = 'Check the URL of the proxy.'
+
+/** Maximum length of hostnames, user names and passwords, in bytes (RFC 1928, 5; RFC 1929, 2). Longer ones crash the library. */
+const LONGEST_TEXT = 255
 
 /** The library's messages about rejected logins, and ours. */
 const REFUSALS: readonly [pattern: RegExp, what: string][] = [
@@ -44,9 +97,10 @@ const REFUSALS: readonly [pattern: RegExp, what: string][] = [
 
 async function connectBySocks(socket: Socket, server: ProxyServer, destination: Endpoint): Promise<void> {
   const { label, login, host, port } = server
-  if (Buffer.byteLength(destination.host) > LONGEST_NAME)
+  const texts = [destination.host, login?.username ?? '', login?.password ?? '']
+  if (texts.some(text => Buffer.byteLength(text) > LONGEST_TEXT))
     throw new ProxyFailure(
-      `the proxy "${label}" does not support hostnames of more than ${LONGEST_NAME} bytes`,
+      `the proxy "${label}" does not support hostnames, user names and passwords of more than ${LONGEST_TEXT} bytes`,
     )
   const { SocksClient } = await import('socks')
   // The library reports socket errors as text only.
@@ -59,8 +113,7 @@ async function connectBySocks(socket: Socket, server: ProxyServer, destination: 
   } catch (cause) {
     const message = messageOf(cause)
     const known = REFUSALS.find(([pattern]) => pattern.test(message))?.[1]
-    const advice = 'Check the URL of the proxy.'
-    if (known) throw new ProxyFailure(`the proxy "${label}" ${known}`, { advice, cause })
+    if (known) throw new ProxyFailure(`the proxy "${label}" ${known}`, { advice: CHECK_URL, cause })
     const [, code] = /rejected connection - (\w+)/.exec(message) ?? []
     if (code === undefined) throw broken ?? Object.assign(new Error(message), { code: 'ECONNRESET' })
     const isForbidden = code === 'NotAllowed'

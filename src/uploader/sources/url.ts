@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import type { LookupFunction } from 'node:net'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
+import type { Lookup } from '../../http/dial.ts'
 import { describeHop, discard, explainHost, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
@@ -21,7 +21,7 @@ export interface OpenUrlOptions {
   /** Maximum size of the body after decompression, in bytes. */
   maxBytes: number
   /** Resolves hostnames. Default: that of node:dns. */
-  lookup?: LookupFunction
+  lookup?: Lookup
   /** Outbound proxies. Default: none. */
   outgoing?: Outgoing | undefined
 }

@@ -1,7 +1,8 @@
 import http from 'node:http'
 import https from 'node:https'
-import net, { type LookupFunction } from 'node:net'
+import net from 'node:net'
 import { onTestFinished } from 'vitest'
+import type { Lookup } from '../../../src/http/dial.ts'
 import { listen } from '../../helpers/listen.ts'
 
 export interface Served {
@@ -47,15 +48,8 @@ async function listenAndCount(server: net.Server) {
 }
 
 /** A lookup that knows these answers only: one list for each call, the last one for all further calls. */
-export function answering(...answers: string[][]): LookupFunction & { asked: string[] } {
+export function answering(...answers: string[][]): Lookup & { asked: string[] } {
   const asked: string[] = []
-  const lookup: LookupFunction = (hostname, _options, callback) => {
-    const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? []
-    asked.push(hostname)
-    callback(
-      null,
-      addresses.map(address => ({ address, family: net.isIP(address) })),
-    )
-  }
+  const lookup = async (host: string) => answers[Math.min(asked.push(host), answers.length) - 1] ?? []
   return Object.assign(lookup, { asked })
 }
