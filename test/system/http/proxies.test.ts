@@ -303,6 +303,6 @@ describe('what only one of them does', () => {
     needsAll(context, MICROSOCKS)
     const long = `http://${'a.'.repeat(150)}example`
     const error = await failureOf(clientBy(`socks5h://${(await microsocks()).host}`).put(long))
-    expect(error.message).toContain('does not support hostnames, user names and passwords of more than 255 bytes')
+    expect(error.message).toMatch(/does not support hostnames, .* of more than 255 bytes/)
   })
 })
