@@ -1,4 +1,4 @@
-import { access, constants, realpath, stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, messageOf, systemCode, UploadError } from '../errors.ts'
@@ -46,8 +46,6 @@ export interface EntryOptions {
   readonly stripComponents?: number
   /** Whether the names come from a list, which others may have written. They only name files in the working directory. */
   readonly isLiteral?: boolean
-  /** Whether symlinks may lead anywhere. Default: for absolute names of the command line, which the user has typed. */
-  readonly isTrusted?: boolean
 }
 
 /** The context that relative names and patterns depend on. */
@@ -66,6 +64,9 @@ export const entryOfBytes = (name: string, bytes: Uint8Array): Entry => ({
   size: bytes.length,
 })
 
+/** The entry of a file that is fetched from a URL. */
+export const entryOfUrl = (url: string): Entry => ({ kind: 'url', name: url, ...NOTHING })
+
 /** The fault of empty standard input, usually because the command before the pipe failed. */
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
@@ -74,8 +75,6 @@ const MISSING = 'the file does not exist'
 
 /** Whether a fault means that there is no such file or folder. */
 export const isMissing = (fault: string | undefined) => fault?.startsWith(MISSING) ?? false
-
-const NOT_REGULAR = 'it is not a regular file'
 
 /** The faults that `--allow-empty` ignores. */
 export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no file matches the pattern' }
@@ -89,89 +88,65 @@ export async function findEntries(
   options: EntryOptions,
   context: PathContext,
 ): Promise<Entry[]> {
-  if (options.isLiteral) return findNamed(names, options, context)
-  const without = names.filter(isExclusion)
-  const found = await findNamed(
-    names.filter(name => !isExclusion(name)),
-    options,
-    context,
-  )
-  if (without.length === 0) return found
-  const excluded = await findNamed(
-    without.map(name => name.slice(1)),
-    options,
-    context,
-  )
-  const paths = new Set(excluded.map(({ path }) => path))
-  return found.filter(({ kind, path }) => kind !== 'file' || !paths.has(path))
+  const entries: Entry[] = []
+  const [seen, excluded] = [new Set<string>(), new Set<string>()]
+  for (const typed of names) {
+    // `!(a|b)` is a pattern.
+    const isExclusion = !options.isLiteral && /^!(?!\()/.test(typed)
+    const named = findNamed(isExclusion ? typed.slice(1) : typed, options, context)
+    for await (const { isFound, ...entry } of named) {
+      if (isExclusion) excluded.add(entry.path)
+      else if (!isFound || !seen.has(entry.path)) entries.push(entry)
+      if (!isExclusion) seen.add(entry.path)
+    }
+  }
+  return entries.filter(({ kind, path }) => kind !== 'file' || !excluded.has(path))
 }
 
-/** Not `!(a|b)`, which is a pattern. */
-const isExclusion = (name: string) => /^!(?!\()/.test(name)
-
-async function findNamed(
-  names: readonly string[],
+/** What one name names. `isFound`: the file was not named itself, but is in a folder or matches a pattern. */
+async function* findNamed(
+  name: string,
   options: EntryOptions,
   context: PathContext,
-): Promise<Entry[]> {
-  const entries: Entry[] = []
-  const seen = new Set<string>()
-  const add = async (
-    name: string,
-    path: string,
-    root: string,
-    { isFound, fence, inside }: { isFound: boolean; fence: string | undefined; inside?: string },
-  ) => {
-    if (isFound && seen.has(path)) return
-    seen.add(path)
-    const entry = await toEntry(name, path, { root, fence }, options, context)
-    entries.push(inside === undefined ? entry : { ...entry, inside })
+): AsyncGenerator<Entry & { readonly isFound?: boolean }> {
+  const { cwd } = context
+  if (options.isLiteral) {
+    // As `./-` the name is also that of a file in the command line that repeats the upload.
+    yield await toListed(name === '-' ? './-' : name, options, context)
+    return
   }
-  for (const name of names) {
-    if (options.isLiteral && !options.isTrusted) {
-      // As `./-` the name is also that of a file in the command line that repeats the upload.
-      entries.push(await toListed(name === '-' ? './-' : name, options, context))
-      continue
-    }
-    if (name === '-' || isWebAddress(name)) {
-      entries.push({ kind: name === '-' ? 'stdin' : 'url', name, ...NOTHING, ...folderOf('.', options) })
-      continue
-    }
-    const path = pathOf(name, context.cwd)
-    const isWhole = isAbsolute(name) || /^file:/i.test(name)
-    const fence = options.isTrusted || isWhole ? undefined : fenceOf(name, context.cwd)
-    const status = await stat(path).catch(() => undefined)
-    const wayOut = status?.isDirectory() && fence && (await findWayOut(path, await realpath(path), fence))
-    if (wayOut) entries.push({ ...missing(name, path, wayOut), code: 'source_forbidden' })
-    else if (status?.isDirectory()) {
-      let isEmpty = true
-      const fail = (folder: string) => {
-        isEmpty = false
-        entries.push(missing(join(name, relative(path, folder)), folder, "this folder can't be read"))
-      }
-      for await (const one of walk(path, fail)) {
-        isEmpty = false
-        await add(join(name, relative(path, one)), one, dirname(path), {
-          isFound: true,
-          fence: fence ?? path,
-          inside: relative(path, one),
-        })
-      }
-      if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
-    } else if (status === undefined && !options.isLiteral && isPattern(name)) {
-      // The root is the folder before the first segment that has a wildcard.
-      const root = resolve(context.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
-      const found = await matching(name, context)
-      const isFound = true
-      for (const one of found)
-        await add(isAbsolute(name) ? one : relative(context.cwd, one), one, root, {
-          isFound,
-          fence: fence ?? fenceOf(name, context.cwd) ?? root,
-        })
-      if (found.length === 0) entries.push(missing(name, path, NO_FILES.pattern))
-    } else await add(name, path, dirname(path), { isFound: false, fence })
+  if (name === '-' || isWebAddress(name)) {
+    yield { ...entryOfUrl(name), ...(name === '-' && { kind: 'stdin' }), ...folderOf('.', options) }
+    return
   }
-  return entries
+  const path = pathOf(name, cwd)
+  const fence = isAbsolute(name) || /^file:/i.test(name) ? undefined : fenceOf(name, cwd)
+  const status = await stat(path).catch(() => undefined)
+  if (status?.isDirectory()) {
+    const wayOut = fence && (await findWayOut(path, await realpath(path), fence))
+    const faults: Entry[] = wayOut ? [{ ...missing(name, path, wayOut), code: 'source_forbidden' }] : []
+    const fail = (folder: string) =>
+      void faults.push(missing(join(name, relative(path, folder)), folder, "this folder can't be read"))
+    let isEmpty = true
+    for await (const one of wayOut ? [] : walk(path, fail)) {
+      isEmpty = false
+      const inside = relative(path, one)
+      const where = { root: dirname(path), fence: fence ?? path }
+      yield { ...(await toEntry(join(name, inside), one, where, options, context)), inside, isFound: true }
+    }
+    yield* faults
+    if (isEmpty && faults.length === 0) yield missing(name, path, NO_FILES.folder)
+  } else if (status === undefined && MAGIC.test(name)) {
+    // The root is the folder before the first segment that has a wildcard.
+    const root = resolve(cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
+    const where = { root, fence: fence ?? fenceOf(name, cwd) ?? root }
+    const found = await matching(name, context)
+    for (const one of found) {
+      const shown = isAbsolute(name) ? one : relative(cwd, one)
+      yield { ...(await toEntry(shown, one, where, options, context)), isFound: true }
+    }
+    if (found.length === 0) yield missing(name, path, NO_FILES.pattern)
+  } else yield await toEntry(name, path, { root: dirname(path), fence }, options, context)
 }
 
 const missing = (name: string, path: string, fault: string): Entry => ({
@@ -184,8 +159,6 @@ const missing = (name: string, path: string, fault: string): Entry => ({
 
 /** Characters that make a name a pattern. */
 const MAGIC = /[*?[{]|[!+@]\(/
-
-const isPattern = (name: string) => MAGIC.test(name)
 
 /** Sorted files that match a pattern. It finds names with a leading dot and `node_modules` only if the pattern has them. */
 async function matching(pattern: string, { cwd, platform }: PathContext): Promise<string[]> {
@@ -200,23 +173,31 @@ async function matching(pattern: string, { cwd, platform }: PathContext): Promis
   return found.map(path => resolve(path)).sort()
 }
 
+/** The entry of a file that a program names. */
+export function entryOfFile(name: string, context: PathContext): Promise<Entry> {
+  return toEntry(name, pathOf(name, context.cwd), { root: context.cwd, fence: undefined }, {}, context)
+}
+
+/** @param where the folder that the kept folders begin at elsewhere, and the one that symlinks must not lead out of */
 async function toEntry(
   name: string,
   path: string,
-  { root, fence }: { root: string; fence: string | undefined },
+  { root, fence }: { readonly root: string; readonly fence: string | undefined },
   options: EntryOptions,
   { cwd, platform }: PathContext,
 ): Promise<Entry> {
   const inside = relative(cwd, path)
   const isBelow = !isAbsolute(inside) && inside.split(sep)[0] !== '..'
   const shown = isBelow ? inside : relative(root, path)
-  return {
-    kind: 'file',
-    name,
-    path,
-    open: () => openNamed(path, fence),
-    ...folderOf(dirname(shown), options),
-    ...(await look(path, name, platform, fence)),
+  const entry = { kind: 'file', name, path, open: () => openNamed(path, fence) } as const
+  try {
+    const file = await hold(await realpath(path))
+    await file.close()
+    await assertInside(file, path, fence)
+    return { ...entry, size: file.status.size, ...folderOf(dirname(shown), options) }
+  } catch (error) {
+    const code = error instanceof UploadError ? { code: error.code } : {}
+    return { ...entry, size: 0, fault: explain(error, name, platform), ...code }
   }
 }
 
@@ -246,14 +227,20 @@ async function toListed(name: string, options: EntryOptions, { cwd, platform }: 
 export async function openNamed(path: string, fence?: string): Promise<HeldFile> {
   const file = await realpath(path).then(hold).catch(goneMeanwhile)
   try {
-    if (!file.status.isFile()) throw new UploadError('source_failed', NOT_REGULAR)
-    const wayOut = fence && (await findWayOut(path, file.real, fence))
-    if (wayOut) throw new UploadError('source_forbidden', wayOut)
+    await assertInside(file, path, fence)
     return file
   } catch (error) {
     await file.close()
     throw error
   }
+}
+
+/** @throws UploadError for what is no regular file, or is elsewhere */
+async function assertInside({ status, real }: HeldFile, path: string, fence: string | undefined) {
+  const wayOut = fence && (await findWayOut(path, real, fence))
+  if (wayOut) throw new UploadError('source_forbidden', wayOut)
+  if (status.isDirectory()) throw new UploadError('source_failed', 'it is a folder')
+  if (!status.isFile()) throw new UploadError('source_failed', 'it is not a regular file')
 }
 
 export function goneMeanwhile(): never {
@@ -265,16 +252,11 @@ function folderOf(
   folder: string,
   { path = '', keepFolders = false, stripComponents = 0 }: EntryOptions,
 ): Pick<Entry, 'folder' | 'fault'> {
-  const kept = keepFolders
-    ? folder
-        .split(sep)
-        .filter(one => one !== '.')
-        .slice(stripComponents)
-    : []
+  const all = folder.split(sep).filter(one => one !== '.')
+  const kept = keepFolders ? all.slice(stripComponents) : []
   const whole = [path, ...kept].filter(one => one !== '').join('/')
-  if (whole === '') return {}
   try {
-    return { folder: readFolder(whole, '--path') }
+    return whole === '' ? {} : { folder: readFolder(whole, '--path') }
   } catch (error) {
     return { fault: messageOf(error) }
   }
@@ -286,25 +268,6 @@ function pathOf(name: string, cwd: string): string {
     return /^file:\/\//i.test(name) ? fileURLToPath(name) : resolve(cwd, name)
   } catch {
     return resolve(cwd, name) // A file: URL of another machine is not a local path.
-  }
-}
-
-/** The size of a file, and why it can't be sent. */
-async function look(
-  path: string,
-  name: string,
-  platform: NodeJS.Platform,
-  fence: string | undefined,
-): Promise<Pick<Entry, 'size' | 'fault' | 'code'>> {
-  try {
-    const status = await stat(path)
-    const wayOut = fence && (await findWayOut(path, await realpath(path), fence))
-    if (wayOut) return { size: 0, fault: wayOut, code: 'source_forbidden' }
-    if (!status.isFile()) return { size: 0, fault: NOT_REGULAR }
-    await access(path, constants.R_OK)
-    return { size: status.size }
-  } catch (error) {
-    return { size: 0, fault: explain(error, name, platform) }
   }
 }
 

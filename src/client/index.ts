@@ -1,8 +1,7 @@
-import { resolve } from 'node:path'
 import { createGrowingMask } from '../mask.ts'
 import type { Context } from './context.ts'
 import { type ClientOptions, type ClientUpload, createClient as createOwnClient } from './create-client.ts'
-import { type Entry, entryOfBytes, findEntries, NO_FILES } from './entries.ts'
+import { type Entry, entryOfBytes, entryOfFile, entryOfUrl } from './entries.ts'
 import { isWebAddress } from './reports/format.ts'
 import type { Uploaded } from './uploads.ts'
 
@@ -79,10 +78,6 @@ export function createClient(options: ProgramOptions): Client {
 export async function toEntry(upload: Upload, context: Pick<Context, 'cwd' | 'platform'>): Promise<Entry> {
   if (typeof upload === 'object' && 'content' in upload) return entryOfBytes(upload.name, upload.content)
   const { path, name } = typeof upload === 'string' ? { path: upload, name: undefined } : upload
-  const found = await findEntries([path], { isLiteral: true, isTrusted: true }, context)
-  const entry = found.find(
-    one => isWebAddress(path) || (one.path === resolve(context.cwd, path) && one.fault !== NO_FILES.folder),
-  )
-  if (entry === undefined) return { kind: 'file', name: path, path, size: 0, fault: 'it is a folder' }
+  const entry = isWebAddress(path) ? entryOfUrl(path) : await entryOfFile(path, context)
   return name === undefined ? entry : { ...entry, fileName: name }
 }
