@@ -4,7 +4,7 @@ import { findJob, runOf } from '../client/comments/ci-job.ts'
 import { commentNameOf, openComment, type ShownBy, TITLE } from '../client/comments/comment.ts'
 import { type ReportLink, toBody } from '../client/comments/comment-body.ts'
 import { entryOfBytes } from '../client/entries.ts'
-import { createFetch, showsPage } from '../client/fetch-link.ts'
+import { createFetch } from '../client/fetch-link.ts'
 import { type Prepared, prepareReview } from '../client/reports/compare.ts'
 import { type FetchList, findBaseline, findEarlier, toBaseline } from '../client/reports/earlier.ts'
 import type { EarlierImages, Image } from '../client/reports/images.ts'
@@ -130,11 +130,11 @@ export async function openReviewing(
     } catch (error) {
       fail(messageOf(error))
     }
-    if (!uploads) return { file, isPage: false }
+    if (!uploads) return { file }
     const entry = entryOfBytes('report.html', Buffer.from(page))
     const [{ url, error = '' } = {}] = await uploadAll(uploads, [entry], signal)
     say(url === undefined ? `The report was not uploaded: ${error}` : `Report: ${url}`)
-    return { file, url, isPage: url !== undefined && (await showsPage(url, terminal, signal)) }
+    return { file, url }
   }
 
   /** Stores and writes everything that shows a review: that of this job, or those of several shards. */

@@ -71,10 +71,8 @@ export const entryOfUrl = (url: string): Entry => ({ kind: 'url', name: url, ...
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
 
-const MISSING = 'the file does not exist'
-
-/** Whether a fault means that there is no such file or folder. */
-export const isMissing = (fault: string | undefined) => fault?.startsWith(MISSING) ?? false
+/** The fault of a file or folder that does not exist. */
+export const MISSING = 'the file does not exist'
 
 /** The faults that `--allow-empty` ignores. */
 export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no file matches the pattern' }
@@ -184,7 +182,7 @@ async function toEntry(
   path: string,
   { root, fence }: { readonly root: string; readonly fence: string | undefined },
   options: EntryOptions,
-  { cwd, platform }: PathContext,
+  { cwd }: PathContext,
 ): Promise<Entry> {
   const inside = relative(cwd, path)
   const isBelow = !isAbsolute(inside) && inside.split(sep)[0] !== '..'
@@ -197,12 +195,12 @@ async function toEntry(
     return { ...entry, size: file.status.size, ...folderOf(dirname(shown), options) }
   } catch (error) {
     const code = error instanceof UploadError ? { code: error.code } : {}
-    return { ...entry, size: 0, fault: explain(error, name, platform), ...code }
+    return { ...entry, size: 0, fault: explain(error), ...code }
   }
 }
 
 /** An entry of a list. */
-async function toListed(name: string, options: EntryOptions, { cwd, platform }: PathContext): Promise<Entry> {
+async function toListed(name: string, options: EntryOptions, { cwd }: PathContext): Promise<Entry> {
   const advice = 'If you mean it, pass it as an argument'
   const foreign = new ForeignName(name, { folders: [cwd], advice })
   const path = resolve(cwd, name)
@@ -213,8 +211,7 @@ async function toListed(name: string, options: EntryOptions, { cwd, platform }: 
     return { ...entry, size: file.status.size, ...folderOf(dirname(relative(cwd, path)), options) }
   } catch (error) {
     const { code, message } = error as UploadError
-    const hint = systemCode((error as UploadError).cause) === 'ENOENT' ? hintFor(name, platform) : ''
-    return { ...entry, fault: `${message}${hint}`, code }
+    return { ...entry, fault: message, code }
   }
 }
 
@@ -271,19 +268,10 @@ function pathOf(name: string, cwd: string): string {
   }
 }
 
-function explain(error: unknown, name: string, platform: NodeJS.Platform): string {
+function explain(error: unknown): string {
   const code = systemCode(error)
-  if (code === 'ENOENT' || code === 'ENOTDIR') return `${MISSING}${hintFor(name, platform)}`
+  if (code === 'ENOENT' || code === 'ENOTDIR') return MISSING
   return code === 'EACCES' || code === 'EPERM' ? 'permission to read it was denied' : messageOf(error)
-}
-
-/** A hint for common errors in file names. */
-function hintFor(name: string, platform: NodeJS.Platform): string {
-  if (/^(["']).*\1$/s.test(name)) return '. Remove the quotes around the name'
-  if (/^~[\\/]/.test(name)) return '. The shell replaces ~ only outside of quotes'
-  if (/^(?:[a-z]:|\\)\\/i.test(name) && platform !== 'win32') return '. It is a Windows path'
-  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(name)) return '. URLs must begin with http:// or https://'
-  return ''
 }
 
 /** The name of a file at the destination. */

@@ -36,16 +36,12 @@ export function createFetch(
     if (url.origin === own?.origin && url.username === '')
       Object.assign(url, { username: own.username, password: own.password })
     const fail = (reason: string) => new UploadError('source_failed', `${host} ${reason}.`)
-    const late = () => fail(`did not send the file within ${MOST_MS / 1000} s`)
-    const limit = beginTimeLimit(MOST_MS, outer, late)
+    const limit = beginTimeLimit(MOST_MS, outer, () =>
+      fail(`did not send the file within ${MOST_MS / 1000} s`),
+    )
     const { signal } = limit
     try {
-      const response = await guardedFetch(url, {
-        addresses: 'any',
-        privateHosts,
-        signal,
-        outgoing,
-      })
+      const response = await guardedFetch(url, { addresses: 'any', privateHosts, signal, outgoing })
       if (response.status !== 200) {
         discard(response)
         if (response.status === 404 || response.status === 410) return undefined
@@ -63,39 +59,5 @@ export function createFetch(
     } finally {
       limit.end()
     }
-  }
-}
-
-/** Time limit of the question whether a page is shown, milliseconds. */
-const MOST_PAGE_MS = 10_000
-
-/** Whether a browser shows the page of a link, and runs its script, instead of a download or plain text. */
-export async function showsPage(
-  link: string,
-  { env }: Pick<Context, 'env'>,
-  outer: AbortSignal,
-): Promise<boolean> {
-  const url = new URL(link)
-  const limit = beginTimeLimit(MOST_PAGE_MS, outer, () => new Error('too slow'))
-  try {
-    const response = await guardedFetch(url, {
-      addresses: 'any',
-      privateHosts: [url.host],
-      signal: limit.signal,
-      outgoing: fromEnvironment(env),
-    })
-    discard(response)
-    const header = (name: string) => response.headers.get(name) ?? ''
-    return (
-      response.status === 200 &&
-      /^text\/html\b/i.test(header('content-type')) &&
-      !/^\s*attachment/i.test(header('content-disposition')) &&
-      header('content-security-policy') === ''
-    )
-  } catch {
-    outer.throwIfAborted()
-    return false
-  } finally {
-    limit.end()
   }
 }

@@ -45,8 +45,6 @@ export interface ReportLink {
   readonly file: string
   /** Undefined if it was not stored. */
   readonly url?: string | undefined
-  /** Whether a browser shows it, instead of a download. */
-  readonly isPage: boolean
 }
 
 /** The Markdown of a comment: changed images before and after, other images as in a summary. */
@@ -80,15 +78,9 @@ const COMMIT = /^[\da-f]{40}(?:[\da-f]{24})?$/
 
 function showReport({ report, run }: Frame): string {
   if (report === undefined) return ''
-  const file = toMarkdownCode(report.file)
-  const artifacts =
-    run?.url === undefined
-      ? 'the artifacts of the job'
-      : `the artifacts of [the run](${addressIn(run.url, 'markdown')})`
-  if (report.url === undefined) return `Report with all images: ${file} in ${artifacts}.`
-  const address = addressIn(report.url, 'markdown')
-  if (report.isPage) return `[Report with all images](${address})`
-  return `Report with all images: [download ${file}](${address}) and open it, or open it in ${artifacts}.`
+  if (report.url !== undefined) return `[Report with all images](${addressIn(report.url, 'markdown')})`
+  const of = run?.url === undefined ? 'the job' : `[the run](${addressIn(run.url, 'markdown')})`
+  return `Report with all images: ${toMarkdownCode(report.file)} in the artifacts of ${of}.`
 }
 
 /** The parts of a comparison. The changed images get the bytes that the others leave. */

@@ -5,7 +5,7 @@ import { messageOf } from '../../errors.ts'
 import { REVIEW_SUFFIX } from '../../payload/file-name.ts'
 import { oneLine, toJsonLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { type Entry, entryOfBytes, findEntries, isMissing, NO_FILES } from '../entries.ts'
+import { type Entry, entryOfBytes, findEntries, MISSING, NO_FILES } from '../entries.ts'
 import type { Uploads } from '../uploads.ts'
 import { isWebAddress } from './format.ts'
 import { type EarlierImages, hashImages, imagesOf } from './images.ts'
@@ -43,7 +43,7 @@ export async function findEarlier(
   if (status?.isFile()) return { name, ...(await readImages(name, context)) }
   const found = await findEntries([name], {}, context)
   const [fault] = found.flatMap(one => one.fault ?? [])
-  const isEmpty = isMissing(fault) || Object.values(NO_FILES).includes(fault ?? '')
+  const isEmpty = [MISSING, ...Object.values(NO_FILES)].includes(fault ?? '')
   if (fault !== undefined && found.length === 1 && isEmpty) return none(fault)
   if (fault !== undefined) throw fail(fault)
   return { name, images: await hashImages(imagesOf(found), signal) }

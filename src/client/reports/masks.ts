@@ -1,17 +1,16 @@
-import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
-import { describeFileError } from '../../errors.ts'
-import { isObject, membersOf } from '../../members.ts'
+import { messageOf } from '../../errors.ts'
+import { isRecord, membersOf } from '../../members.ts'
 import type { Area } from '../../payload/dimensions.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { readFileAtMost } from '../read-at-most.ts'
+import { readNamed } from '../read-at-most.ts'
 
 /** The areas of the image with this path. */
 export type Masks = (path: string) => readonly Area[]
 
-/** Maximum size of the file, bytes; number of its patterns; areas for one pattern, and of one image. */
-const [MOST_BYTES, MOST_PATTERNS, MOST_AREAS] = [1024 * 1024, 1000, 100]
+/** Maximum number of patterns in the file, and of areas for one pattern and of one image. */
+const [MOST_PATTERNS, MOST_AREAS] = [1000, 100]
 
 /** Larger numbers are beyond every image that is compared, pixels. */
 const MOST_PIXELS = 1_000_000
@@ -21,19 +20,18 @@ const MOST_PIXELS = 1_000_000
  *
  * @throws Error that names the file and what is wrong with it
  */
-export async function readMasks(name: string, { cwd }: Pick<Context, 'cwd'>): Promise<Masks> {
+export async function readMasks(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<Masks> {
+  const shown = oneLine(`${name} for --masks`)
+  const bytes = await readNamed(name, context, 1, shown)
   try {
-    const bytes = await readFileAtMost(resolve(cwd, name), MOST_BYTES)
-    if (bytes === undefined) throw new Error('it is larger than 1 MiB')
     return toMasks(JSON.parse(decodeText(bytes)))
   } catch (error) {
-    throw new Error(oneLine(`Could not read ${name} for --masks: ${describeFileError(error)}.`))
+    throw new Error(oneLine(`Could not read ${shown}: ${messageOf(error)}.`))
   }
 }
 
 function toMasks(value: unknown): Masks {
-  if (!isObject(value) || Array.isArray(value))
-    throw new Error('it must be an object of paths with lists of areas')
+  if (!isRecord(value)) throw new Error('it must be an object of paths with lists of areas')
   const masks = Object.entries(value)
   if (masks.length > MOST_PATTERNS) throw new Error(`it may have up to ${MOST_PATTERNS} paths`)
   const read = masks.map(([pattern, areas]) => {
@@ -47,13 +45,14 @@ function toMasks(value: unknown): Masks {
 
 function toArea(value: unknown, pattern: string): Area {
   const { x, y, width, height } = membersOf(value)
-  const [left, top, wide, high] = [x, y, width, height].map(Number)
-  const isPixels = [x, y, width, height].every(one => Number.isSafeInteger(one) && Number(one) >= 0)
-  if (!isPixels || Math.max(left ?? 0, top ?? 0, wide ?? 0, high ?? 0) > MOST_PIXELS)
-    throw new Error(
-      `"${pattern}" has an area whose x, y, width and height are not whole numbers from 0 to ${MOST_PIXELS}`,
-    )
-  return { x: left ?? 0, y: top ?? 0, width: wide ?? 0, height: high ?? 0 }
+  const area = { x: Number(x), y: Number(y), width: Number(width), height: Number(height) }
+  const isPixels = [x, y, width, height].every(
+    one => Number.isSafeInteger(one) && Number(one) >= 0 && Number(one) <= MOST_PIXELS,
+  )
+  if (isPixels) return area
+  throw new Error(
+    `"${pattern}" has an area whose x, y, width and height are not whole numbers from 0 to ${MOST_PIXELS}`,
+  )
 }
 
 /** Whether a path matches a pattern, in which `*` is any text. It takes time in proportion to the path for each part. */

@@ -1,16 +1,15 @@
-import { resolve } from 'node:path'
 import { decodeText } from '../../decode-text.ts'
-import { describeFileError } from '../../errors.ts'
 import { isObject, membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { readAtMost, readFileAtMost } from '../read-at-most.ts'
+import { readNamed } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
 import type { Image } from './images.ts'
 import { type Review, type ReviewRow, type Run, STATES } from './review.ts'
 
-/** Maximum size of a list, bytes. */
-export const MOST_LIST_BYTES = 64 * 1024 * 1024
+/** Maximum size of a list. */
+const MOST_LIST_MIB = 64
+export const MOST_LIST_BYTES = MOST_LIST_MIB * 1024 * 1024
 
 /** Longer names and errors are cut. No file has a longer path, and each character takes 8 bytes in a comment. */
 const MOST_CHARACTERS = 8192
@@ -28,16 +27,8 @@ export interface ImageList {
  * @param name of the file, or `-` for standard input
  */
 export async function readImages(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<ImageList> {
-  const isFile = name !== '-'
-  const read = isFile
-    ? readFileAtMost(resolve(context.cwd, name), MOST_LIST_BYTES)
-    : readAtMost(context.stdin, MOST_LIST_BYTES)
-  const shown = isFile ? oneLine(name) : 'Standard input'
-  const bytes = await read.catch(error => {
-    throw new Error(`Could not read ${shown}: ${describeFileError(error)}.`)
-  })
-  if (bytes === undefined) throw new Error(`${shown} is larger than 64 MiB.`)
-  return parseImages(decodeText(bytes), shown)
+  const shown = name === '-' ? 'standard input' : oneLine(name)
+  return parseImages(decodeText(await readNamed(name, context, MOST_LIST_MIB, shown)), shown)
 }
 
 /** @param shown what the text was read from, for the message. @throws Error if it is another text */
@@ -56,7 +47,7 @@ export function parseImages(text: string, shown: string): ImageList {
     )
     return { images, ...(run && { run }) }
   } catch {
-    throw new Error(`${shown} is not output of "upload-server upload --format json".`)
+    throw new Error(`Could not read ${shown}: it is not output of "upload-server upload --format json".`)
   }
 }
 

@@ -97,16 +97,9 @@ it.each<[string, { width?: number; height?: number }, number]>([
 })
 
 it.each([
+  [{ url: 'https://img.example.com/r.html' }, '[Report with all images](https://img.example.com/r.html)'],
   [
-    { url: 'https://img.example.com/r.html', isPage: true },
-    '[Report with all images](https://img.example.com/r.html)',
-  ],
-  [
-    { url: 'https://img.example.com/r.html', isPage: false },
-    '[download <code>r.html</code>](https://img.example.com/r.html) and open it, or open it in the artifacts of [the run]',
-  ],
-  [
-    { isPage: false },
+    {},
     'Report with all images: <code>r.html</code> in the artifacts of [the run](https://ci.example.com/runs/7).',
   ],
 ])('names the report', (report, said) => {

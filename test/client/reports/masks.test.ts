@@ -9,7 +9,7 @@ const AREA = { x: 0, y: 1, width: 2, height: 3 }
 async function read(value: unknown) {
   const cwd = await makeDirectory()
   await writeFile(join(cwd, 'masks.json'), typeof value === 'string' ? value : JSON.stringify(value))
-  return readMasks('masks.json', { cwd })
+  return readMasks('masks.json', { cwd, stdin: process.stdin })
 }
 
 it.each([
@@ -46,7 +46,7 @@ it.each<[string, unknown, RegExp]>([
 
 it('says that the file is missing', async () => {
   const cwd = await makeDirectory()
-  await expect(readMasks('absent.json', { cwd })).rejects.toThrow(
+  await expect(readMasks('absent.json', { cwd, stdin: process.stdin })).rejects.toThrow(
     'Could not read absent.json for --masks: no such file or folder.',
   )
 })
