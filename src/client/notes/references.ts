@@ -45,61 +45,12 @@ const wikiEmbeds: MarkdownConfig = {
   ],
 }
 
-/** A size that some editors write after a path. */
-const SIZE = /^=(?:\d+%?x\d*%?|x\d+%?|\d+%)$/
-
 /** `![alt](…)` on one line, with parentheses in it only in pairs. */
-interface LooseImage {
-  /** Positions of the path in the text. */
-  readonly from: number
-  readonly to: number
-  readonly end: number
-  readonly path: string
-  /** Titles and sizes behind the path. */
-  readonly rest: string
-}
-
-/** Reads an image whose path may have several words. Each character is looked at a few times, whatever the text is. */
-function readLooseImage(text: string): LooseImage | undefined {
-  let at = 2
-  for (; text[at] !== ']'; at += text[at] === '\\' ? 2 : 1)
-    if (at >= text.length || text[at] === '[' || text[at] === '\n') return undefined
-  if (text[at + 1] !== '(') return undefined
-  const start = at + 2
-  let depth = 1
-  for (at = start; depth > 0; at++) {
-    if (at >= text.length || text[at] === '\n' || depth > 2) return undefined
-    if (text[at] === '(') depth++
-    if (text[at] === ')') depth--
-  }
-  const inside = text.slice(start, at - 1).trimEnd()
-  const from = start + inside.length - inside.trimStart().length
-  const whole = inside.trimStart()
-  const path = withoutTitles(whole)
-  if (path === '' || path.startsWith('<')) return undefined
-  return { from, to: from + path.length, end: at, path, rest: whole.slice(path.length) }
-}
-
-function withoutTitles(text: string): string {
-  let path = text
-  for (;;) {
-    const last = path.at(-1)
-    const isTitle = last === '"' || last === "'"
-    const start = isTitle
-      ? path.lastIndexOf(last, path.length - 2)
-      : Math.max(path.lastIndexOf(' '), path.lastIndexOf('\t')) + 1
-    const isBehindSpace = start > 0 && /[ \t]/.test(path.charAt(start - 1))
-    if (!isBehindSpace || !(isTitle || SIZE.test(path.slice(start)))) return path
-    path = path.slice(0, start).trimEnd()
-  }
-}
-
-/** Whether a path ends with the extension of a file, or that and a fragment. */
-function endsAsFile(path: string): boolean {
-  const fragment = Math.max(path.lastIndexOf('#'), path.lastIndexOf('?'))
-  const isFragment = fragment >= 0 && !/\s/.test(path.slice(fragment))
-  return [path, isFragment ? path.slice(0, fragment) : ''].some(one => /\.\w{2,4}$/.test(one))
-}
+const LOOSE_IMAGE = /^!\[(?:[^[\]\\\n]|\\.)*\]\(([^()\n]*(?:\([^()\n]*\)[^()\n]*)*)\)/
+/** A title behind a path, or a size, which some editors write there. */
+const BEHIND_PATH = /(?<![ \t])[ \t]+(?:"[^"]*"|'[^']*'|=(?:\d+%?x\d*%?|x\d+%?|\d+%))$/
+/** The end of a path with the extension of a file, or that and a fragment. */
+const FILE_END = /\.\w{2,4}(?:[#?][^\s#?]*)?$/
 
 /** `![](my photo.png)` and `![](a.png =300x200)`, which CommonMark takes for text, and many editors for images. */
 const looseImages: MarkdownConfig = {
@@ -109,14 +60,17 @@ const looseImages: MarkdownConfig = {
       name: 'LooseImage',
       before: 'Image',
       parse(context, next, from) {
-        if (next !== 0x21 || context.slice(from, from + 2) !== '![') return -1
+        if (next !== 0x21) return -1
         const text = context.slice(from, Math.min(context.end, from + LONGEST_EMBED))
-        const image = readLooseImage(text)
-        const isLoose =
-          image && (/[ \t]/.test(image.path) ? endsAsFile(image.path) : /[ \t]=/.test(image.rest))
-        if (!isLoose) return -1
-        const url = context.elt('URL', from + image.from, from + image.to)
-        return context.addElement(context.elt('LooseImage', from, from + image.end, [url]))
+        const [image = '', inside = ''] = LOOSE_IMAGE.exec(text) ?? []
+        const whole = inside.trim()
+        let path = whole
+        while (BEHIND_PATH.test(path)) path = path.replace(BEHIND_PATH, '')
+        const isLoose = /[ \t]/.test(path) ? FILE_END.test(path) : /[ \t]=/.test(whole.slice(path.length))
+        if (!isLoose || path === '' || path.startsWith('<')) return -1
+        const start = from + image.length - 1 - inside.trimStart().length
+        const url = context.elt('URL', start, start + path.length)
+        return context.addElement(context.elt('LooseImage', from, from + image.length, [url]))
       },
     },
   ],

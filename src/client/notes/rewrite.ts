@@ -37,39 +37,12 @@ function altOf(embed: string): string {
   return /^\s*\d+(?:x\d+)?\s*$/.test(rest) ? `${name}${bar}${rest}` : rest.replace(/[<`]/g, '\\$&')
 }
 
-/** Number of unchanged lines that a diff shows around a change. */
-const CONTEXT = 3
-
-/** The changed hunks in the format of `diff -u`. Both texts must have the same number of lines. */
+/** The changed lines in the format of `diff -U0`. Both texts must have the same number of lines. */
 export function toDiff(before: string, after: string): string {
-  const [old, now] = [before.split('\n'), after.split('\n')]
-  const changed = old.flatMap((line, index) => (line === now[index] ? [] : [index]))
-  const lines: string[] = []
-  for (let first = 0; first < changed.length; ) {
-    let last = first
-    while (gapBehind(changed, last) <= 2 * CONTEXT) last++
-    const from = Math.max(0, (changed[first] ?? 0) - CONTEXT)
-    const to = Math.min(old.length, (changed[last] ?? 0) + CONTEXT + 1)
-    lines.push(`@@ -${from + 1},${to - from} +${from + 1},${to - from} @@`, ...toHunk(old, now, from, to))
-    first = last + 1
-  }
-  return lines.join('\n')
-}
-
-/** Number of lines from one change to the next. */
-function gapBehind(changed: readonly number[], index: number): number {
-  const [here, next] = [changed[index], changed[index + 1]]
-  return here === undefined || next === undefined ? Number.POSITIVE_INFINITY : next - here
-}
-
-function toHunk(old: readonly string[], now: readonly string[], from: number, to: number): string[] {
-  const lines: string[] = []
-  const added: string[] = []
-  for (let index = from; index < to; index++) {
-    if (old[index] !== now[index]) {
-      lines.push(`-${old[index]}`)
-      added.push(`+${now[index]}`)
-    } else lines.push(...added.splice(0), ` ${old[index]}`)
-  }
-  return [...lines, ...added]
+  const now = after.split('\n')
+  const changes = before.split('\n').map((line, index) => {
+    const at = index + 1
+    return line === now[index] ? [] : [`@@ -${at} +${at} @@`, `-${line}`, `+${now[index]}`]
+  })
+  return changes.flat().join('\n')
 }
