@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openReports } from '../src/client/reports/reports.ts'
+import { openReports, writeReports } from '../src/client/reports/reports.ts'
 import { type Format, formatLink } from '../src/page/links.ts'
 import { cleanLink, isLink, oneLine, toMarkdown, toMarkdownCode, toXml } from '../src/safe-text.ts'
 import { makeDirectory } from './helpers/directory.ts'
@@ -40,7 +40,7 @@ describe.each(HOSTILE)('attack: a link with %j in it', end => {
       const env = { GITHUB_OUTPUT: join(cwd, 'o'), GITHUB_STEP_SUMMARY: join(cwd, 's') }
       const wanted = { githubOutput: true, githubSummary: true, gitlabDotenv: 'e', junit: 'j' }
       const reports = await openReports(wanted, { cwd, env })
-      for (const report of reports) await report([{ name: 'a', url: link, contentType: 'image/png' }], 1)
+      await writeReports(reports, [{ name: 'a', url: link, contentType: 'image/png' }], 1)
       const texts = await Promise.all(['o', 's', 'e', 'j'].map(file => readFile(join(cwd, file), 'utf8')))
       return texts.map(text => text.split(/[\n\u2028]/).length)
     }

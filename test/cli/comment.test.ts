@@ -134,17 +134,9 @@ describe('upload --comment', () => {
   })
 
   const NO_JOB = { GITHUB_ACTIONS: '' }
-  const ELSEWHERE = { BUILDKITE_REPO: 'git@bitbucket.org:me/app.git', BUILDKITE_PULL_REQUEST: '7' }
   it.each<[string, string, Record<string, string>, number, RegExp]>([
     ['no pull request', '', { GITHUB_REF: 'refs/heads/main' }, 0, /does not belong to a pull request/],
     ['an empty variable for the pull request', '--pr= ', NO_JOB, 0, /does not/],
-    [
-      'another Git host',
-      '',
-      { ...NO_JOB, BUILDKITE: 'true', ...ELSEWHERE },
-      2,
-      /is not on GitHub, GitLab, G/,
-    ],
     ['no CI host', '', NO_JOB, 2, /Specify its URL with --pr/],
     ['no token', '', { GITHUB_TOKEN: '' }, 2, /Could not write a comment on 127.*GITHUB_TOKEN/],
     ['what is no page', '--pr me/app#7 ', {}, 2, /is not the URL of a pull request/],

@@ -18,18 +18,16 @@ export interface PullRequest {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** The running job, as its CI provider describes it. */
-interface Facts {
-  /** The Git host of the job's repository. Undefined if the CI provider does not set it. */
+/** The running job of a CI provider, as it describes it. */
+export interface CiJob {
+  /** The Git host of the job's repository. Undefined if the CI provider does not set it, or if it is not supported. */
   readonly home: Pick<PullRequest, 'forge' | 'api'> | undefined
-  /** Undefined if the job does not belong to a pull request, or if `isElsewhere`. */
+  /** Undefined if the job does not belong to a pull request. */
   readonly pullRequest: PullRequest | undefined
-  /** Whether the repository is on a Git host that is not supported. */
-  readonly isElsewhere?: boolean
   /** Whether the pull request comes from a fork, whose jobs get no secrets and a token that may only read. */
   readonly isFork: boolean
-  /** Distinguishes the comment of this job from those of other jobs. Empty parts are omitted. */
-  readonly names: readonly (string | undefined)[]
+  /** Distinguishes the comment of this job from those of other jobs. */
+  readonly name: string
   /** Distinguishes the parallel parts of the job. */
   readonly part?: string | undefined
   /** A later run of the job has a higher number. */
@@ -44,13 +42,6 @@ interface Facts {
   readonly isMain: boolean
 }
 
-/** The running job of a CI provider. */
-export interface CiJob extends Omit<Facts, 'names'> {
-  readonly name: string
-  /** For the API of `home`. Undefined if the job has none. */
-  readonly token: string | undefined
-}
-
 /** Facts about a run in the comment and the report. */
 export const runOf = (job: CiJob | undefined): Run =>
   toRun({ commit: job?.commit, url: job?.page, id: job?.id })
@@ -62,34 +53,24 @@ export const runOf = (job: CiJob | undefined): Run =>
  * @throws Error if the URL of the pull request can't be read
  */
 export async function findJob(env: Env): Promise<CiJob | undefined> {
-  const facts = await readFacts(env)
-  if (facts === undefined) return undefined
-  const { names, ...job } = facts
-  return { ...job, name: names.filter(Boolean).join(' / '), token: tokenOf(env, job.home?.forge) }
-}
-
-function readFacts(env: Env): Facts | Promise<Facts> | undefined {
   if (env['GITLAB_CI']) return gitlabJob(env)
   if (env['GITHUB_ACTIONS']) return actionsJob(env)
   if (env['CI'] === 'woodpecker') return woodpeckerJob(env)
-  if (env['BUILDKITE']) return buildkiteJob(env)
-  if (env['JENKINS_URL']) return jenkinsJob(env)
-  return env['CIRCLECI'] ? circleJob(env) : undefined
+  return env['JENKINS_URL'] ? jenkinsJob(env) : undefined
 }
 
-function tokenOf(env: Env, forge: ForgeKind | undefined): string | undefined {
+/** The token of a job for the API of its Git host. */
+export function tokenOf(env: Env, forge: ForgeKind): string | undefined {
   const { GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN, FORGEJO_TOKEN, GITHUB_ACTIONS } = env
+  if (forge === 'github') return GITHUB_TOKEN
+  if (forge === 'gitlab') return GITLAB_TOKEN
   // The Actions of Gitea and Forgejo set it, too. Elsewhere, it is a token of GitHub.
-  const ofActions = GITHUB_ACTIONS && GITHUB_TOKEN
-  const tokens = {
-    github: GITHUB_TOKEN,
-    gitlab: GITLAB_TOKEN,
-    gitea: GITEA_TOKEN || FORGEJO_TOKEN || ofActions,
-  }
-  return forge && tokens[forge]
+  return GITEA_TOKEN || FORGEJO_TOKEN || (GITHUB_ACTIONS && GITHUB_TOKEN)
 }
 
-function gitlabJob(env: Env): Facts {
+const joined = (...names: readonly (string | undefined)[]) => names.filter(Boolean).join(' / ')
+
+function gitlabJob(env: Env): CiJob {
   // A branch pipeline only has the open merge requests of its branch, as `group/project!7`, separated by commas.
   const [, openRepo, open] = /^([^,!]+)!(\d+)/.exec(env['CI_OPEN_MERGE_REQUESTS'] ?? '') ?? []
   const isBranch = open !== undefined && !env['CI_MERGE_REQUEST_IID']
@@ -102,7 +83,7 @@ function gitlabJob(env: Env): Facts {
     home: homeOf('gitlab', api),
     pullRequest: api && repo && pull ? { forge: 'gitlab', api, repo, pull } : undefined,
     isFork: Boolean(source && target) && source !== target,
-    names: [env['CI_JOB_NAME']?.replace(/ \d+\/\d+$/, '')],
+    name: env['CI_JOB_NAME']?.replace(/ \d+\/\d+$/, '') ?? '',
     part: env['CI_NODE_INDEX'],
     run: toNumber(env['CI_PIPELINE_IID']),
     commit: env['CI_MERGE_REQUEST_SOURCE_BRANCH_SHA'] || env['CI_COMMIT_SHA'],
@@ -113,7 +94,7 @@ function gitlabJob(env: Env): Facts {
 }
 
 /** GitHub's Actions, and those of Gitea and Forgejo, which set the same variables. */
-async function actionsJob(env: Env): Promise<Facts> {
+async function actionsJob(env: Env): Promise<CiJob> {
   const forge = env['GITEA_ACTIONS'] || env['FORGEJO_ACTIONS'] ? 'gitea' : 'github'
   const { GITHUB_API_URL: api, GITHUB_REPOSITORY: repo, GITHUB_REF: ref = '', GITHUB_RUN_ID: id } = env
   const event: unknown = JSON.parse(await readFile(env['GITHUB_EVENT_PATH'] ?? '', 'utf8').catch(() => '{}'))
@@ -132,7 +113,7 @@ async function actionsJob(env: Env): Promise<Facts> {
     pullRequest: home && repo && pull ? { ...home, repo, pull } : undefined,
     // A fork that was deleted has no name.
     isFork: base !== undefined && at('pull_request', 'head', 'repo', 'full_name') !== base,
-    names: [env['GITHUB_WORKFLOW'], env['GITHUB_JOB'], env['GITHUB_ACTION']],
+    name: joined(env['GITHUB_WORKFLOW'], env['GITHUB_JOB'], env['GITHUB_ACTION']),
     // A run is repeated fewer than a thousand times.
     run: toNumber(env['GITHUB_RUN_NUMBER']) * 1000 + Math.min(toNumber(env['GITHUB_RUN_ATTEMPT']), 999),
     // GITHUB_SHA is the commit that merges the pull request.
@@ -162,12 +143,20 @@ function isMainEvent(
   )
 }
 
-function woodpeckerJob(env: Env): Facts {
+const PAGES = { github: 'pull', gitlab: '-/merge_requests', gitea: 'pulls', forgejo: 'pulls' } as const
+
+function woodpeckerJob(env: Env): CiJob {
   const { CI_FORGE_URL: url = '', CI_FORGE_TYPE: kind = '', CI_PIPELINE_EVENT: event = '' } = env
+  // Only the Git hosts of `PAGES` get a token.
+  const [, page] = Object.entries(PAGES).find(([name]) => name === kind) ?? []
+  const pull = toNumber(env['CI_COMMIT_PULL_REQUEST'])
+  const read = (number: number) =>
+    readPullRequestUrl(`${withoutSlash(url)}/${env['CI_REPO']}/${page}/${number}`)
   return {
-    ...locate(kind, `${withoutSlash(url)}/${env['CI_REPO']}`, toNumber(env['CI_COMMIT_PULL_REQUEST'])),
+    home: page && read(1),
+    pullRequest: page && pull > 0 ? read(pull) : undefined,
     isFork: false,
-    names: [env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']],
+    name: joined(env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']),
     run: toNumber(env['CI_PIPELINE_NUMBER']),
     commit: env['CI_COMMIT_SHA'],
     page: env['CI_PIPELINE_URL'],
@@ -177,48 +166,14 @@ function woodpeckerJob(env: Env): Facts {
   }
 }
 
-function buildkiteJob(env: Env): Facts {
-  const pull = toNumber(env['BUILDKITE_PULL_REQUEST'])
-  const remote = (env['BUILDKITE_REPO'] ?? '').replace(/^(?:ssh:\/\/)?git@([\w.-]+)[:/]/, 'https://$1/')
-  const { host, pathname } = URL.canParse(remote) ? new URL(remote) : new URL('none:')
-  const path = pathname.replace(/^\/|\.git$/g, '')
-  const source = env['BUILDKITE_PULL_REQUEST_REPO']
-  return {
-    ...locate(env['BUILDKITE_PIPELINE_PROVIDER'] || host, `https://${host}/${path}`, pull),
-    isFork: Boolean(pull && source) && !source?.replace(/\.git$/, '').endsWith(path),
-    // The label has the values of a matrix.
-    names: [env['BUILDKITE_PIPELINE_SLUG'], env['BUILDKITE_STEP_KEY'], env['BUILDKITE_LABEL']],
-    part: env['BUILDKITE_PARALLEL_JOB'],
-    run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
-    commit: env['BUILDKITE_COMMIT'],
-    page: env['BUILDKITE_BUILD_URL'],
-    isMain: pull === 0 && isEqual(env['BUILDKITE_BRANCH'], env['BUILDKITE_PIPELINE_DEFAULT_BRANCH']),
-  }
-}
-
-function circleJob(env: Env): Facts {
-  const page = env['CIRCLE_PULL_REQUEST']
-  const isElsewhere = Boolean(page) && !/^https:\/\/github\.com\//.test(page ?? '')
-  const pullRequest = page && !isElsewhere ? readPullRequestUrl(page) : undefined
-  return {
-    ...{ home: pullRequest, pullRequest, isElsewhere },
-    isFork: Boolean(env['CIRCLE_PR_REPONAME']),
-    names: [env['CIRCLE_JOB']],
-    part: toNumber(env['CIRCLE_NODE_TOTAL']) > 1 ? env['CIRCLE_NODE_INDEX'] : undefined,
-    run: toNumber(env['CIRCLE_BUILD_NUM']),
-    commit: env['CIRCLE_SHA1'],
-    page: env['CIRCLE_BUILD_URL'],
-    isMain: false, // CircleCI does not tell its jobs which branch is the default one.
-  }
-}
-
-function jenkinsJob(env: Env): Facts {
+function jenkinsJob(env: Env): CiJob {
   const url = env['CHANGE_URL']
   const pullRequest = url ? readPullRequestUrl(url) : undefined
   return {
-    ...{ home: pullRequest, pullRequest },
+    home: pullRequest,
+    pullRequest,
     isFork: Boolean(env['CHANGE_FORK']),
-    names: [env['STAGE_NAME']],
+    name: env['STAGE_NAME'] ?? '',
     run: toNumber(env['BUILD_NUMBER']),
     commit: url ? undefined : env['GIT_COMMIT'], // of a pull request: a merge that only this job has
     page: env['BUILD_URL'],
@@ -226,23 +181,8 @@ function jenkinsJob(env: Env): Facts {
   }
 }
 
-function homeOf(forge: ForgeKind, api: string | undefined): Facts['home'] {
+function homeOf(forge: ForgeKind, api: string | undefined): CiJob['home'] {
   return api && URL.canParse(api) ? { forge, api: withoutSlash(api) } : undefined
-}
-
-const PAGES = { github: 'pull', gitlab: '-/merge_requests', gitea: 'pulls', forgejo: 'pulls' } as const
-
-/**
- * A repository, and its pull request if the number is not 0.
- *
- * @param kind type or name of the Git host. Only those of `PAGES` get a token
- */
-function locate(kind: string, repository: string, pull: number) {
-  const isRepository = /^https?:\/\/[^/]+\/\S+\/\S/.test(repository)
-  const [, page] = Object.entries(PAGES).find(([name]) => isRepository && kind.startsWith(name)) ?? []
-  const read = (number: number) =>
-    page && number > 0 ? readPullRequestUrl(`${repository}/${page}/${number}`) : undefined
-  return { home: read(1), pullRequest: read(pull), isElsewhere: isRepository && pull > 0 && !page }
 }
 
 /**

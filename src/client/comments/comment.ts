@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { HttpRefusal } from '../../http/client.ts'
-import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { Context } from '../context.ts'
 import {
@@ -11,7 +10,8 @@ import {
   type Review,
   rowsIn,
 } from '../reports/review.ts'
-import { type CiJob, type PullRequest, readPullRequestUrl, runOf } from './ci-job.ts'
+import { isPlain } from '../tokens/token-source.ts'
+import { type CiJob, type PullRequest, readPullRequestUrl, runOf, tokenOf } from './ci-job.ts'
 import { type ReportLink, toBody } from './comment-body.ts'
 import { type Forge, openForge, withRetries } from './forge.ts'
 
@@ -64,17 +64,15 @@ export async function openComment(
   // CI providers leave the variable with the URL empty if there is no pull request.
   const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
-    if (job?.isElsewhere)
-      throw new Error(
-        'Could not write a comment: the repository of this job is not on GitHub, GitLab, Gitea or Forgejo. To comment on a pull request there, specify its URL with --pr.',
-      )
     if (job === undefined && pr === undefined)
       throw new Error(
         'Could not find the pull request, because this is not a job of a supported CI provider. Specify its URL with --pr.',
       )
-    return nothing('This job does not belong to a pull request, so no comment was written.')
+    return nothing(
+      'This job does not belong to a pull request on GitHub, GitLab, Gitea or Forgejo, so no comment was written.',
+    )
   }
-  const token = findToken(pullRequest, options, job)
+  const token = findToken(pullRequest, options, job, context.env)
   if (token === undefined) return nothing(FORK_NOTE)
   context.learn([token])
   const name = commentNameOf(options, job)
@@ -153,21 +151,22 @@ function findToken(
   { forge, api }: PullRequest,
   { commentToken }: CommentOptions,
   job: CiJob | undefined,
+  env: Context['env'],
 ): string | undefined {
-  const { host, protocol, hostname, origin } = new URL(api)
-  const isSameHost = job?.home !== undefined && new URL(job.home.api).origin === origin
+  const url = new URL(api)
+  const isSameHost = job?.home !== undefined && new URL(job.home.api).origin === url.origin
   const isHome = isSameHost && job.home?.forge === forge
-  const token = commentToken || (isHome ? job.token : undefined)
+  const token = commentToken || (isHome ? tokenOf(env, forge) : undefined)
   if (!token) {
     if (job?.isFork) return undefined
     const own = isHome ? `${TOKENS[forge]} or ` : ''
     throw new Error(
-      `Could not write a comment on ${host} without an API token. Set ${own}UPLOAD_COMMENT_TOKEN in the job.`,
+      `Could not write a comment on ${url.host} without an API token. Set ${own}UPLOAD_COMMENT_TOKEN in the job.`,
     )
   }
-  if (protocol === 'https:' || isSameHost || isLoopback(hostname.replace(/^\[|\]$/g, ''))) return token
+  if (isSameHost || !isPlain(url)) return token
   throw new Error(
-    `Refused to send the token to ${host} over unencrypted http. Specify an https:// URL of the pull request.`,
+    `Refused to send the token to ${url.host} over unencrypted http. Specify an https:// URL of the pull request.`,
   )
 }
 

@@ -19,13 +19,17 @@ export interface ReportOptions {
   junit?: string
 }
 
-/**
- * Writes one report after the upload.
- *
- * @param summary Markdown with a comparison, if there is one
- * @throws Error that names the report
- */
-export type Report = (results: readonly Result[], ms: number, summary?: string) => Promise<void>
+/** What a report is made of: the time in milliseconds, and the Markdown of a comparison, if there is one. */
+interface Reported {
+  readonly results: readonly Result[]
+  readonly ms: number
+  readonly summary: string | undefined
+}
+
+/** Writes one report after the upload. @throws Error that names the report */
+export type Report = (reported: Reported) => Promise<void>
+
+type Make = (reported: Reported, file: string) => string | Promise<string>
 
 /**
  * Opens the files of the reports before anything is uploaded.
@@ -37,32 +41,23 @@ export async function openReports(
   { env, cwd }: Pick<Context, 'env' | 'cwd'>,
 ): Promise<readonly Report[]> {
   const reports: Report[] = []
-  const append = async (
-    option: string,
-    variable: string,
-    make: (results: readonly Result[], file: string, summary?: string) => string | Promise<string>,
-  ) => {
+  async function add(option: string, write: (text: string) => Promise<void>, file: string, make: Make) {
+    const fail = cantWrite(option, file)
+    // Empties the report of an earlier run, so that it is not read as that of this run.
+    await write('').catch(fail)
+    reports.push(async reported => write(await make(reported, file)).catch(fail))
+  }
+  async function append(option: string, variable: string, make: Make) {
     const file = env[variable]
     if (!file)
       throw new Error(`${option} requires the environment variable ${variable}, which GitHub Actions sets.`)
-    await appendToFile(file, '').catch(cantWrite(option, file))
-    reports.push(async (results, _, summary) =>
-      appendToFile(file, await make(results, file, summary)).catch(cantWrite(option, file)),
-    )
+    await add(option, text => appendToFile(file, text), file, make)
   }
-  const replace = async (
-    option: string,
-    name: string,
-    make: (results: readonly Result[], ms: number) => string,
-  ) => {
-    const file = resolve(cwd, name)
-    const fail = cantWrite(option, name)
-    // Empties the report of an earlier run, so that it is not read as that of this run.
-    await replaceFile(file, '', cwd).catch(fail)
-    reports.push((results, ms) => replaceFile(file, make(results, ms), cwd).catch(fail))
-  }
+  const replace = (option: string, file: string, make: Make) =>
+    add(option, text => replaceFile(resolve(cwd, file), text, cwd), file, make)
+
   if (githubOutput)
-    await append('--github-output', 'GITHUB_OUTPUT', async (results, file) => {
+    await append('--github-output', 'GITHUB_OUTPUT', async ({ results }, file) => {
       const folder = env['RUNNER_TEMP'] || dirname(file)
       const path = join(folder, `upload-server-${randomUUID()}.json`)
       await replaceFile(path, toJson(results), folder).catch(cantWrite('--github-output', path))
@@ -72,7 +67,7 @@ export async function openReports(
     await append(
       '--github-summary',
       'GITHUB_STEP_SUMMARY',
-      (results, _, summary) => summary ?? toSummary(results),
+      ({ results, summary }) => summary ?? toSummary(results),
     )
   if (gitlabDotenv !== undefined) await replace('--gitlab-dotenv', gitlabDotenv, toDotenv)
   if (junit !== undefined) await replace('--junit', junit, toJunit)
@@ -88,7 +83,7 @@ export async function writeReports(
 ): Promise<readonly string[]> {
   const problems: string[] = []
   for (const report of reports)
-    await report(results, ms, summary).catch((error: Error) => void problems.push(error.message))
+    await report({ results, ms, summary }).catch((error: Error) => void problems.push(error.message))
   return problems
 }
 
@@ -133,7 +128,7 @@ function toOutputs(results: readonly Result[], path: string): string {
 const [DOTENV_LINKS, DOTENV_BYTES] = [16, 5 * 1024]
 
 /** Variables for GitLab, one per line. The last links are omitted if they do not fit. */
-function toDotenv(results: readonly Result[]): string {
+function toDotenv({ results }: Reported): string {
   const urls = linksOf(results)
   const lines = [
     `UPLOAD_STORED=${urls.length}`,
@@ -150,7 +145,7 @@ function toDotenv(results: readonly Result[]): string {
 }
 
 /** A JUnit report with one test case per file. */
-function toJunit(results: readonly Result[], ms: number): string {
+function toJunit({ results, ms }: Reported): string {
   const failed = results.filter(isFailure).length
   const cases = results.map(one => {
     const body = isFailure(one)

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { findJob, readPullRequestUrl } from '../../../src/client/comments/ci-job.ts'
+import { findJob, readPullRequestUrl, tokenOf } from '../../../src/client/comments/ci-job.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 /** What the hosts document of their variables. */
@@ -20,7 +20,7 @@ const GITHUB = { forge: 'github', api: 'https://api.github.com', repo: 'me/app',
 
 describe('a job of', () => {
   it.each([
-    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB, name: 'CI / e2e', run: 12_002, token: 't' }],
+    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB, name: 'CI / e2e', run: 12_002 }],
     [
       'Forgejo Actions',
       {
@@ -29,7 +29,7 @@ describe('a job of', () => {
         GITHUB_API_URL: 'https://codeberg.org/api/v1',
         GITHUB_REF: 'refs/pull/7/head',
       },
-      { pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' }, token: 't' },
+      { pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' } },
     ],
     [
       'GitLab, for a merge request of a fork',
@@ -49,7 +49,6 @@ describe('a job of', () => {
         name: 'e2e',
         part: '1',
         run: 12,
-        token: 't',
       },
     ],
     [
@@ -69,42 +68,6 @@ describe('a job of', () => {
         name: 'test / e2e',
         run: 12,
       },
-    ],
-    [
-      'Buildkite',
-      {
-        BUILDKITE: 'true',
-        BUILDKITE_REPO: 'git@github.com:me/app.git',
-        BUILDKITE_PULL_REQUEST: '7',
-        BUILDKITE_PIPELINE_SLUG: 'app',
-        BUILDKITE_STEP_KEY: 'e2e',
-        BUILDKITE_BUILD_NUMBER: '12',
-      },
-      { pullRequest: GITHUB, name: 'app / e2e', run: 12 },
-    ],
-    [
-      'Buildkite, one of a matrix',
-      {
-        BUILDKITE: 'true',
-        BUILDKITE_PIPELINE_PROVIDER: 'github_enterprise',
-        BUILDKITE_REPO: 'https://git.example/me/app.git',
-        BUILDKITE_PULL_REQUEST: '7',
-        BUILDKITE_PIPELINE_SLUG: 'app',
-        BUILDKITE_LABEL: 'linux',
-      },
-      { pullRequest: { ...GITHUB, api: 'https://git.example/api/v3' }, name: 'app / linux' },
-    ],
-    [
-      'CircleCI',
-      {
-        CIRCLECI: 'true',
-        CIRCLE_PULL_REQUEST: 'https://github.com/me/app/pull/7',
-        CIRCLE_JOB: 'e2e',
-        CIRCLE_NODE_TOTAL: '2',
-        CIRCLE_NODE_INDEX: '1',
-        CIRCLE_BUILD_NUM: '12',
-      },
-      { pullRequest: GITHUB, name: 'e2e', part: '1', run: 12 },
     ],
     [
       'GitLab, for a branch with open merge requests',
@@ -138,11 +101,6 @@ describe('a job of', () => {
     [
       'GitHub Actions for a branch',
       { ...ACTIONS, GITHUB_REF: 'refs/heads/main' },
-      { pullRequest: undefined },
-    ],
-    [
-      'Buildkite for a branch',
-      { BUILDKITE: 'true', BUILDKITE_PULL_REQUEST: 'false' },
       { pullRequest: undefined },
     ],
   ])('%s', async (_, env, expected) => {
@@ -191,19 +149,6 @@ describe('a job of', () => {
 
   it.each([
     [
-      'Buildkite with bitbucket.org',
-      {
-        BUILDKITE: 'true',
-        BUILDKITE_PIPELINE_PROVIDER: 'bitbucket',
-        BUILDKITE_REPO: 'git@bitbucket.org:me/app.git',
-        BUILDKITE_PULL_REQUEST: '7',
-      },
-    ],
-    [
-      'Buildkite with a host that it does not describe',
-      { BUILDKITE: 'true', BUILDKITE_REPO: 'https://git.example/me/app', BUILDKITE_PULL_REQUEST: '7' },
-    ],
-    [
       'Woodpecker with bitbucket.org',
       {
         CI: 'woodpecker',
@@ -213,12 +158,19 @@ describe('a job of', () => {
         CI_COMMIT_PULL_REQUEST: '7',
       },
     ],
-    [
-      'CircleCI with bitbucket.org',
-      { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: 'https://bitbucket.org/me/app/pull-requests/7' },
-    ],
   ])('attack: the token of another host would be sent to that of %s', async (_, env) => {
-    expect(await findJob(env)).toMatchObject({ home: undefined, pullRequest: undefined, isElsewhere: true })
+    expect(await findJob(env)).toMatchObject({ home: undefined, pullRequest: undefined })
+  })
+
+  it('has the token of its own Git host only', () => {
+    const gitLab = { GITLAB_TOKEN: 't' }
+    expect([tokenOf(ACTIONS, 'github'), tokenOf(ACTIONS, 'gitea'), tokenOf(gitLab, 'gitlab')]).toEqual([
+      ...['t', 't', 't'],
+    ])
+    expect([tokenOf({ GITHUB_TOKEN: 't' }, 'gitea'), tokenOf(ACTIONS, 'gitlab')]).toEqual([
+      undefined,
+      undefined,
+    ])
   })
 
   it('nobody that is known', async () => {
