@@ -232,7 +232,7 @@ export async function openNamed(path: string, fence?: string): Promise<HeldFile>
   }
 }
 
-/** @throws UploadError for what is no regular file, or is elsewhere */
+/** @throws UploadError for what is not a regular file, or is elsewhere */
 async function assertInside({ status, real }: HeldFile, path: string, fence: string | undefined) {
   const wayOut = fence && (await findWayOut(path, real, fence))
   if (wayOut) throw new UploadError('source_forbidden', wayOut)
