@@ -147,7 +147,7 @@ async function upload(
       const entries = await Promise.all(attachments.map(toNamed))
       const store = () => uploadAll(uploads, entries, signal)
       const { results } = reviewImages
-        ? await reviewImages({ images: imagesOf(entries), uploads, note, store })
+        ? await reviewImages({ images: imagesOf(entries), uploads, store })
         : { results: await store() }
       for (const line of remarksOn(results, await uploads.explainUnreachable(), typed, terminal)) note(line)
       return results.map(({ error, ...result }) => {

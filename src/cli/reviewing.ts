@@ -61,8 +61,6 @@ interface ToReview {
   readonly uploads: Uploads | undefined
   /** Whether nothing is uploaded or written. */
   readonly isDryRun?: boolean
-  /** Receives messages about the comparison, while a progress line is shown. */
-  note(line: string): void
   /** Uploads the images, after they were compared. */
   store(): Promise<readonly Result[]>
 }
@@ -92,14 +90,15 @@ export async function openReviewing(
   const title = options.commentTitle ?? TITLE
   const isStored = updateBaseline === 'always' || (updateBaseline === 'auto' && job?.isMain === true)
   let hasFailed = false
-  const say = (message: string, note = terminal.note) => note(oneLine(terminal.mask(message)))
-  const fail = (message: string, note = terminal.note) => {
+  const say = (message: string) => terminal.note(oneLine(terminal.mask(message)))
+  const fail = (message: string) => {
     hasFailed = true
-    say(message, note)
+    say(message)
   }
 
-  async function prepare({ images, uploads, isDryRun, note }: ToReview): Promise<Prepared | undefined> {
-    const stored = baseline && uploads && (await findBaseline(baseline, uploads, fetchList, note, signal))
+  async function prepare({ images, uploads, isDryRun }: ToReview): Promise<Prepared | undefined> {
+    const stored =
+      baseline && uploads && (await findBaseline(baseline, uploads, fetchList, terminal.note, signal))
     const earlier = stored || named || (hasTriples(images) || images.length === 0 ? NO_IMAGES : undefined)
     if (earlier === undefined) return undefined
     const how = {
@@ -107,7 +106,7 @@ export async function openReviewing(
       makeSmall: uploads && !isDryRun ? makeSmall : undefined,
       fetch: createFetch(terminal, server, earlier.host === undefined ? [] : [earlier.host]),
       find: stored && uploads ? (files: readonly SoughtFile[]) => uploads.find(files, signal) : undefined,
-      note: (line: string) => say(line, note),
+      note: say,
     }
     return prepareReview(earlier, images, how, signal)
   }
@@ -166,7 +165,7 @@ export async function openReviewing(
 
   return async what => {
     const prepared = await prepare(what).catch((error: unknown) => {
-      fail(messageOf(error), what.note) // The upload tells which exit code it is.
+      fail(messageOf(error)) // The upload tells which exit code it is.
       return undefined
     })
     const results = await what.store()

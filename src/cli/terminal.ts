@@ -1,6 +1,6 @@
 import type { Context } from '../client/context.ts'
 import { createGrowingMask } from '../mask.ts'
-import { plain, toUnicodeEscape } from '../safe-text.ts'
+import { oneLine, plain, toUnicodeEscape } from '../safe-text.ts'
 
 export { oneLine, plain, toJson, toJsonLine } from '../safe-text.ts'
 
@@ -57,6 +57,20 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
       if (env['GITHUB_ACTIONS'] === 'true') stderr.write(`::add-mask::${secret.replaceAll('%', '%25')}\n`)
     },
     untilInterrupted,
+  }
+}
+
+/** Longer work is announced, milliseconds. */
+const SLOW_MS = 500
+
+/** Does some work. On a terminal, a line says what goes on, if it takes longer than a moment. */
+export async function saying<T>(what: string, terminal: Terminal, work: () => Promise<T>): Promise<T> {
+  const say = () => terminal.note(oneLine(`${what} …`))
+  const timer = terminal.isInteractive ? setTimeout(say, SLOW_MS) : undefined
+  try {
+    return await work()
+  } finally {
+    clearTimeout(timer)
   }
 }
 

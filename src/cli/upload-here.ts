@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { type Entry, NOTHING_ON_STDIN } from '../client/entries.ts'
 import { interruption, type Result } from '../client/result.ts'
-import type { UploadEvents, Uploaded, Uploads } from '../client/uploads.ts'
+import type { Uploaded, Uploads } from '../client/uploads.ts'
 import { UploadError } from '../errors.ts'
 import { gather } from '../flow/gather.ts'
 import { readDimensions } from '../payload/dimensions.ts'
@@ -62,7 +62,6 @@ export function createUploadsHere(
     numbered: readonly Numbered[],
     emit: (uploaded: Uploaded) => void,
     signal: AbortSignal,
-    { onStored }: UploadEvents,
   ): Promise<void> {
     const inputs: Input[] = []
     const sent: Numbered[] = []
@@ -89,7 +88,6 @@ export function createUploadsHere(
           const [index, entry] = sent[outcome.index] as Numbered
           if (outcome.ok) urls.push(outcome.url)
           results.push(toResult(entry, outcome, mask).then(result => ({ ...result, index })))
-          onStored?.(results.length)
         },
         ...(who.accept && { accept: who.accept }),
       }
@@ -111,14 +109,14 @@ export function createUploadsHere(
   }
 
   return {
-    upload: (entries, outer, events = {}) =>
+    upload: (entries, outer) =>
       gather(async (emit, signal) => {
         await assertOpensElsewhere(destination, config, terminal.env)
         if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
         for (const folder of new Set(entries.map(one => one.folder))) {
           const numbered = [...entries.entries()].filter(([, one]) => one.folder === folder)
           for (let start = 0; start < numbered.length; start += MOST_FILES)
-            await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal, events)
+            await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal)
         }
       }, outer),
     async find(files, signal) {

@@ -22,8 +22,6 @@ export interface SoughtFile {
 export interface UploadEvents {
   /** Called with a sentence when requests are retried, or when the server takes long to respond. */
   onNotice?(message: string): void
-  /** Called when files are stored whose results follow, with their number. */
-  onStored?(count: number): void
 }
 
 /**

@@ -24,7 +24,7 @@ export async function run({ words, options }: Call<typeof flags>, terminal: Term
   const reviewImages = await openReviewing({ ...options, comment: !isDryRun }, terminal, signal)
   const review = (uploads?: Uploads) =>
     reviewImages({
-      ...{ images, uploads, isDryRun, note: terminal.note },
+      ...{ images, uploads, isDryRun },
       store: async () => images.map(({ result }) => result),
     })
   const { hasFailed, isRejected, toMarkdown } = isNamed

@@ -23,7 +23,6 @@ export interface Answers {
     readonly plugins?: readonly string[]
     readonly server?: { host?: string; port?: number; publicUrl?: string; key?: string }
     readonly auth?: { readonly loopbackExempt: boolean }
-    readonly keyTemplate?: string | undefined
   }
 }
 
@@ -180,7 +179,7 @@ export async function askTrust({ shown }: UnknownHost): Promise<boolean> {
   return answerOf(prompts.confirm({ message, output }))
 }
 
-const { server: serverSchema, keyTemplate: templateSchema } = configSchema.shape
+const serverSchema = configSchema.shape.server
 const SERVER = serverSchema.unwrap().shape
 
 const CLIENTS: readonly Choice[] = [
@@ -189,26 +188,11 @@ const CLIENTS: readonly Choice[] = [
   { value: 'proxy', label: 'Clients of a reverse proxy on this machine', hint: 'they need an upload key' },
 ]
 
-const TEMPLATES: readonly Choice[] = [
-  { value: '', label: '2026/11/picture-7a935802.png', hint: 'by month' },
-  {
-    value: '{path}/{filename}-{sha256-8}{extname}',
-    label: 'picture-7a935802.png',
-    hint: 'in the folder that the request names, if any',
-  },
-  {
-    value: '{Y}/{m}/{d}/{sha256-32}{extname}',
-    label: '2026/11/22/7a935802….png',
-    hint: 'by day, without the original name',
-  },
-  { value: '-own', label: 'A template of your own' },
-]
-
-/** Asks for settings of the server: its clients, where it listens, its public URL, and how files are named. */
+/** Asks for settings of the server: its clients, its port, and its public URL. */
 async function askSettings({ server: given, plugins }: Answers['settings']): Promise<Answers['settings']> {
   const clients = given?.key === undefined ? await choose('Who uploads to this server?', CLIENTS) : 'network'
   const server: Options = {}
-  if (clients === 'network') server['host'] = await askValue('host', SERVER.host, true, '0.0.0.0')
+  if (clients === 'network') server['host'] = '0.0.0.0'
   server['port'] = await askValue('port', SERVER.port, true)
   if (clients !== 'here') {
     const [address] = clients === 'network' ? networkAddresses() : []
@@ -216,15 +200,12 @@ async function askSettings({ server: given, plugins }: Answers['settings']): Pro
     server['publicUrl'] = await askValue('publicUrl', SERVER.publicUrl, true, guess)
     server['key'] = given?.key ?? randomBytes(24).toString('base64url')
   }
-  const template = await choose('keyTemplate: How should stored files be named?', TEMPLATES)
-  const own = template === '-own' ? await askValue('keyTemplate', templateSchema, true) : template
   const isSet = Object.values(server).some(value => value !== undefined)
   // The schemas have checked the types.
   return {
     ...(plugins && { plugins }),
     ...(isSet && { server }),
     ...(clients === 'proxy' && { auth: { loopbackExempt: false } }),
-    keyTemplate: own || undefined,
   } as Answers['settings']
 }
 

@@ -13,7 +13,6 @@ import { loadProvider, PROVIDER_TYPES } from '../../providers/registry.ts'
 import { type Destination, idOf } from '../../uploader/destinations.ts'
 import { check } from '../check/run.ts'
 import type { Call, OptionsOf } from '../define.ts'
-import { startProgress } from '../progress.ts'
 import { quote, type Terminal } from '../terminal.ts'
 import type { Answers, Preset } from './ask.ts'
 import { addDestination, nameDraft, readExisting, saveDraft, writeDraft } from './config-file.ts'
@@ -129,29 +128,23 @@ async function findProblem(
   askTrust: typeof import('./ask.ts').askTrust | undefined,
   terminal: Terminal,
 ): Promise<string | undefined> {
-  const progress = startProgress('Uploading a test image and downloading it again', terminal)
-  const print = (line: string) => {
-    progress.stop()
-    terminal.note(line)
-  }
   /** An unreachable server is left to the test that follows. */
   const prepare = async ({ target }: Destination) => {
     const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
     if (unknownHost === undefined) return
-    progress.stop()
     if (!(await askTrust?.(unknownHost))) throw new Error('The host key is not trusted. Nothing was sent.')
     await unknownHost.trust()
   }
+  if (id !== undefined && terminal.isInteractive)
+    terminal.note('Uploading a test image and downloading it again …')
   try {
     if (id === undefined) await loadConfig({ ...terminal, file: draft })
-    else if (await check(id, { config: draft }, { ...terminal, print }, askTrust && prepare))
+    else if (await check(id, { config: draft }, { ...terminal, print: terminal.note }, askTrust && prepare))
       return 'The configuration was not saved. To save it without the test, use --no-check.'
     return undefined
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     return ['The configuration is not valid:', ...error.problems].join('\n  ')
-  } finally {
-    progress.stop()
   }
 }
 

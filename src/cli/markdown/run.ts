@@ -10,9 +10,8 @@ import { isLocalUrl } from '../../page/editors.ts'
 import { readChoice } from '../../uploader/destinations.ts'
 import type { Call } from '../define.ts'
 import { EXIT } from '../exit-code.ts'
-import { bar, startProgress } from '../progress.ts'
 import { remarksOn } from '../repeat.ts'
-import { oneLine, type Terminal } from '../terminal.ts'
+import { oneLine, saying, type Terminal } from '../terminal.ts'
 import type { UploadRights } from '../upload-here.ts'
 import { withUploads } from '../with-uploads.ts'
 import type { flags } from './index.ts'
@@ -32,12 +31,11 @@ export async function run({ words, options, typed }: NotesCall, terminal: Termin
   if (options.undo) return undo(await find(), reports, dryRun, terminal)
   const choice = readChoice(options)
   const { uploadImages } = await import('../../client/notes/upload-images.ts')
-  const progress = startProgress('Looking for notes', terminal)
   const results: Result[] = []
   let dead: string | undefined
   let notes: NamedNote[] = []
   let seen = 0
-  try {
+  await saying('Uploading the images of the notes', terminal, async () => {
     notes = await find()
     // A dry run also fails where the destination or the configuration would.
     await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {
@@ -54,14 +52,12 @@ export async function run({ words, options, typed }: NotesCall, terminal: Termin
         },
         onNote(report) {
           reports.push(report)
-          progress.update(bar(++seen, notes.length, 'notes'))
+          seen++
         },
       })
       if (!dryRun) dead = await uploads.explainUnreachable()
     })
-  } finally {
-    progress.stop()
-  }
+  })
   printChanges(reports, dryRun, terminal)
   for (const line of dryRun ? [] : remarksOn(results, dead, typed, terminal)) terminal.note(line)
   const local = results.find(({ url }) => url !== undefined && isLocalUrl(url))?.url

@@ -3,23 +3,18 @@ import { endFor, lineFor, type OutputFormat } from '../../client/reports/format.
 import { interruption, type Result } from '../../client/result.ts'
 import { bytes } from '../../log-lines.ts'
 import { showMoment } from '../../times.ts'
-import { bar, startProgress } from '../progress.ts'
 import { oneLine, type Terminal } from '../terminal.ts'
 
 /** Prints links in order, as soon as all before them are known, and a line about each file at once. */
-export function startPrinter(
+export function createPrinter(
   entries: readonly Entry[],
   { format, quiet }: { readonly format: OutputFormat; readonly quiet?: boolean },
   terminal: Terminal,
 ) {
-  const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
-  const progress = startProgress(`Uploading ${what}`, terminal)
   const settled: (Result | undefined)[] = []
   const begun = performance.now()
   const noted = new Set<string>()
-  let [done, most, next] = [0, 0, 0]
-
-  const note = (line: string) => progress.around(() => terminal.note(line))
+  let [done, next] = [0, 0]
 
   function printReady(from: readonly (Result | undefined)[]): void {
     for (let result = from[next]; result !== undefined; result = from[++next]) {
@@ -28,21 +23,14 @@ export function startPrinter(
     }
   }
 
-  function onStored(count: number): void {
-    most = Math.max(most, count)
-    if (entries.length > 1) progress.update(bar(most, entries.length, 'files'))
-  }
-
   /** All results. Files without one count as interrupted. */
   const results = (): readonly Result[] =>
     entries.map(({ name }, index) => settled[index] ?? interruption(name))
 
   return {
-    note,
-    onStored,
     results,
     onNotice(message: string): void {
-      if (!noted.has(message)) note(oneLine(message))
+      if (!noted.has(message)) terminal.note(oneLine(message))
       noted.add(message)
     },
     /** Takes the result of a file. */
@@ -50,20 +38,15 @@ export function startPrinter(
       const { name, url, size, expiresAt, warning } = result
       settled[index] = result
       done++
-      progress.around(() => {
-        if (!quiet && url !== undefined) {
-          const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-          const parts = [oneLine(name), ...(size === undefined ? [] : [bytes(size)]), `${seconds} s`]
-          if (expiresAt !== undefined) parts.push(`expires ${showMoment(Date.parse(expiresAt))}`)
-          terminal.note(`[${done}/${entries.length}] ${parts.join('  ')}`)
-        }
-        if (warning !== undefined) terminal.note(oneLine(`Warning: ${warning}`))
-        printReady(settled)
-      })
-      onStored(done)
+      if (!quiet && url !== undefined) {
+        const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+        const parts = [oneLine(name), ...(size === undefined ? [] : [bytes(size)]), `${seconds} s`]
+        if (expiresAt !== undefined) parts.push(`expires ${showMoment(Date.parse(expiresAt))}`)
+        terminal.note(`[${done}/${entries.length}] ${parts.join('  ')}`)
+      }
+      if (warning !== undefined) terminal.note(oneLine(`Warning: ${warning}`))
+      printReady(settled)
     },
-    /** Removes the progress line. */
-    stop: progress.stop,
     /** Prints what is left. @returns all results */
     finish(): readonly Result[] {
       const all = results()

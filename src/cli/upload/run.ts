@@ -12,11 +12,11 @@ import { type Call, type OptionsOf, UsageError } from '../define.ts'
 import { EXIT, exitCodeOf } from '../exit-code.ts'
 import { lineFor, remarksOn, sayRepeat } from '../repeat.ts'
 import type { Reviewed } from '../reviewing.ts'
-import { oneLine, type Terminal } from '../terminal.ts'
+import { oneLine, saying, type Terminal } from '../terminal.ts'
 import { withUploads } from '../with-uploads.ts'
 import { notifyOf, tellDesktop } from './desktop.ts'
 import type { flags } from './index.ts'
-import { startPrinter } from './printer.ts'
+import { createPrinter } from './printer.ts'
 
 type UploadCall = Call<typeof flags>
 type Options = OptionsOf<typeof flags>
@@ -47,26 +47,23 @@ async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
     terminal.note(`There is nothing to upload.${allowEmpty ? '' : ' To accept that, add --allow-empty.'}`)
     if (!allowEmpty) return softFail ? EXIT.done : EXIT.failed
   }
-  const printer = startPrinter(entries, options, terminal)
+  const printer = createPrinter(entries, options, terminal)
   let dead: string | undefined
   let reviewed: Reviewed | undefined
   async function store(uploads: Uploads): Promise<readonly Result[]> {
     for await (const { index, ...result } of uploads.upload(entries, signal, printer))
       printer.settle(index, result)
     dead = await uploads.explainUnreachable()
-    printer.stop()
     return printer.results()
   }
-  try {
-    if (entries.length > 0 || reviewImages)
-      await withUploads({ ...options, ...choice }, terminal, {}, async uploads => {
-        const what = { images: imagesOf(entries), uploads, note: printer.note, store: () => store(uploads) }
-        if (reviewImages) reviewed = await reviewImages(what)
-        else await store(uploads)
-      })
-  } finally {
-    printer.stop()
-  }
+  const work = () =>
+    withUploads({ ...options, ...choice }, terminal, {}, async uploads => {
+      const what = { images: imagesOf(entries), uploads, store: () => store(uploads) }
+      if (reviewImages) reviewed = await reviewImages(what)
+      else await store(uploads)
+    })
+  const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
+  if (entries.length > 0 || reviewImages) await saying(`Uploading ${what}`, terminal, work)
   const results = printer.finish()
   const unwritten = await writeReports(reports, results, performance.now() - begun, reviewed?.summary)
   noteFailures(results, entries, call, terminal)

@@ -104,7 +104,6 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
         ['Change an option?', '\r'],
         ['Who uploads', '\r'],
         ['port: Port', '\r'],
-        ['How should stored files be named', '\r'],
         ['Trust this host key?', 'n'],
         ['Change an option?', '\r'],
         ['Trust this host key?', 'y'],

@@ -58,10 +58,8 @@ describe('on a terminal', () => {
       ['A value is required.', '\u0015file/below\r'],
       ['Change an option?', '\r'],
       ['Who uploads', '\u001b[B\r'],
-      ['host: ', '\r'],
       ['port: ', '38080\r'],
       ['publicUrl: ', 'http://192.0.2.7:38080/\r'],
-      ['How should stored files be named', '\u001b[B\r'],
       ['The configuration was not saved.', ''],
       ['Change an option?', '\u001b[B\u001b[B\u001b[B\r'],
       ['directory: Folder', `"${join(cwd, 'my pictures')}" \r`],
@@ -82,7 +80,6 @@ describe('on a terminal', () => {
     const server = { host: '0.0.0.0', port: 38080, publicUrl: 'http://192.0.2.7:38080/' }
     expect(config).toEqual({
       server: { ...server, key: expect.stringMatching(/^[\w-]{32}$/) },
-      keyTemplate: '{path}/{filename}-{sha256-8}{extname}',
       default: 'local/Default',
       providers: { local: { Default: { directory: join(cwd, 'my pictures'), serve: true } } },
     })
@@ -104,7 +101,6 @@ describe('on a terminal', () => {
       ['Change an option?', '\r'],
       ['Who uploads', '\r'],
       ['port: ', '\r'],
-      ['How should stored files be named', '\r'],
       ['Change an option?', '\u001b[B\r'],
     ]
     const { config } = await ask(steps, ['--plugin', './echo.mjs', '--provider', 'echo'])
@@ -122,7 +118,6 @@ describe('on a terminal', () => {
       ['Change an option?', '\r'],
       ['Who uploads', '\r'],
       ['port: ', '\r'],
-      ['How should stored files be named', '\r'],
     ])
     expect(config).toEqual({
       default: 'local/Default',
