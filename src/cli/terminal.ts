@@ -63,7 +63,7 @@ export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['u
 /** Longer work is announced, milliseconds. */
 const SLOW_MS = 500
 
-/** Does some work. On a terminal, a line says what goes on, if it takes longer than a moment. */
+/** Does some work. On a terminal, a line names it if it takes longer than a moment. */
 export async function saying<T>(what: string, terminal: Terminal, work: () => Promise<T>): Promise<T> {
   const say = () => terminal.note(oneLine(`${what} …`))
   const timer = terminal.isInteractive ? setTimeout(say, SLOW_MS) : undefined
