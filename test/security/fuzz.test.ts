@@ -20,7 +20,7 @@ import { readBoundary } from '../../src/routes/multipart.ts'
 import { parsePartHeader } from '../../src/routes/part-header.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { readMended } from '../helpers/mended-form.ts'
-import { formBody } from '../helpers/raw-request.ts'
+import { formBody, type RawPart } from '../helpers/raw-request.ts'
 import { startApp } from '../helpers/start-app.ts'
 
 /** Seeds that CI tries. One that found something is added here. */
@@ -32,8 +32,25 @@ const TIME_LIMIT_MS = 60_000 * TIMES
 
 console.log(`Fresh seed of this run: FUZZ_SEED=${FRESH}`)
 
-async function hold<T>(property: fc.IAsyncProperty<T> | fc.IProperty<T>, runs: number): Promise<void> {
+/** A test that a property holds for as many values. */
+function fuzz<T extends unknown[]>(
+  name: string,
+  runs: number,
+  values: { [K in keyof T]: fc.Arbitrary<T[K]> },
+  holds: (...args: T) => unknown,
+): void {
+  it(`fuzz: ${name}`, { timeout: TIME_LIMIT_MS }, () => hold(runs, values, holds))
+}
+
+async function hold<T extends unknown[]>(
+  runs: number,
+  values: { [K in keyof T]: fc.Arbitrary<T[K]> },
+  holds: (...args: T) => unknown,
+): Promise<void> {
   const isCI = process.env['CI'] === 'true'
+  const property = fc.asyncProperty(fc.tuple(...values) as fc.Arbitrary<T>, async args => {
+    await holds(...args)
+  })
   for (const seed of [...(isCI ? KEPT : []), FRESH])
     await fc.assert(property, { seed, numRuns: runs * TIMES })
 }
@@ -108,44 +125,45 @@ async function readForm(body: Buffer, chunk: number): Promise<Buffer[]> {
   return files.map(file => file.buffer)
 }
 
-it('fuzz: any form is read or refused', { timeout: TIME_LIMIT_MS }, async () => {
-  const property = fc.asyncProperty(form, fc.integer({ min: 1, max: 200 }), async (body, chunk) => {
-    await readForm(body, chunk).catch((error: unknown) => {
-      if (!(error instanceof UploadError)) throw error
-    })
+const chunkSize = fc.integer({ min: 1, max: 200 })
+
+fuzz('any form is read or refused', 120, [form, chunkSize], async (body, chunk) => {
+  await readForm(body, chunk).catch((error: unknown) => {
+    if (!(error instanceof UploadError)) throw error
   })
-  await hold(property, 120)
 })
 
-it('fuzz: any files come through a form as they are, in any chunks', { timeout: TIME_LIMIT_MS }, async () => {
-  // What a sender may not take this boundary for: it begins no line of the content, the first one included.
-  const hasBoundary = (content: Buffer) => Buffer.concat([Buffer.from('\r\n'), content]).includes('\r\n--b')
-  const files = fc.array(
-    bytes.filter(one => !hasBoundary(one)),
-    { minLength: 1, maxLength: 4 },
-  )
-  const property = fc.asyncProperty(files, fc.integer({ min: 1, max: 200 }), async (contents, chunk) => {
-    const body = formBody(
-      'b',
-      contents.map(content => ['Content-Disposition: form-data; filename="a"', content]),
-    )
-    expect(await readForm(body, chunk)).toEqual(contents)
-  })
-  await hold(property, 60)
-})
+// What a sender may not take this boundary for: it begins no line of the content, the first one included.
+const hasBoundary = (content: Buffer) => Buffer.concat([Buffer.from('\r\n'), content]).includes('\r\n--b')
+const contents = fc.array(
+  bytes.filter(one => !hasBoundary(one)),
+  { minLength: 1, maxLength: 4 },
+)
 
-it('fuzz: any part header, boundary and challenge is understood or refused', {
-  timeout: TIME_LIMIT_MS,
-}, async () => {
-  const property = fc.property(fc.array(header, { maxLength: 4 }), text, (lines, value) => {
+fuzz(
+  'any files come through a form as they are, in any chunks',
+  60,
+  [contents, chunkSize],
+  async (files, chunk) => {
+    const parts = files.map((one): RawPart => ['Content-Disposition: form-data; filename="a"', one])
+    expect(await readForm(formBody('b', parts), chunk)).toEqual(files)
+  },
+)
+
+const headers = fc.array(header, { maxLength: 4 })
+
+fuzz(
+  'any part header, boundary and challenge is understood or refused',
+  400,
+  [headers, text],
+  (lines, value) => {
     mayFail(() => parsePartHeader(Buffer.from(lines.join('\r\n'))), UploadError)
     mayFail(() => readBoundary(`multipart/form-data; boundary=${value}`), UploadError)
     parseChallenges(value)
     const masked = createMask([value, 'abcdefgh'])(`${hideSignatures(value)} abcdefgh`)
     expect(masked).not.toContain('abcdefgh')
-  })
-  await hold(property, 400)
-})
+  },
+)
 
 const json = fc.oneof(
   fc.json().map(String),
@@ -167,76 +185,51 @@ const json = fc.oneof(
   text,
 )
 
-it('fuzz: any list is read or refused', { timeout: TIME_LIMIT_MS }, async () => {
-  const property = fc.asyncProperty(
-    fc.oneof(
-      json.map(one => Buffer.from(one)),
-      bytes,
-    ),
-    async body => {
-      const problem = await parseList(body, 100, async () => true).catch(error => error)
-      if (problem instanceof Error) expect(problem).toBeInstanceOf(UploadError)
-    },
-  )
-  await hold(property, 400)
+const lists = fc.oneof(
+  json.map(one => Buffer.from(one)),
+  bytes,
+)
+
+fuzz('any list is read or refused', 400, [lists], async body => {
+  const problem = await parseList(body, 100, async () => true).catch(error => error)
+  if (problem instanceof Error) expect(problem).toBeInstanceOf(UploadError)
 })
 
 const EXTENSIONS = fc.constantFrom('', '.png', '.svg', '.bin')
+const names = fc.oneof(
+  text,
+  text.map(one => one.repeat(50)),
+)
 
-it('fuzz: any name becomes one that every disk takes', { timeout: TIME_LIMIT_MS }, async () => {
-  const property = fc.property(
-    fc.oneof(
-      text,
-      text.map(one => one.repeat(50)),
-    ),
-    EXTENSIONS,
-    (name, extension) => {
-      const clean = cleanFileName(name, extension)
-      expect(clean).toMatch(/^[^\0-\x1f\x7f-\x9f<>:"/\\|?*\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+$/)
-      expect(Buffer.byteLength(clean)).toBeLessThanOrEqual(200)
-      if (/^_\.+$/.test(clean)) return // of dots alone
-      expect(clean).not.toMatch(/^\.|[. ]$/)
-      for (const platform of ['linux', 'win32']) expect(findPathFault(clean, platform)).toBeUndefined()
-    },
-  )
-  await hold(property, 400)
+fuzz('any name becomes one that every disk takes', 400, [names, EXTENSIONS], (name, extension) => {
+  const clean = cleanFileName(name, extension)
+  expect(clean).toMatch(/^[^\0-\x1f\x7f-\x9f<>:"/\\|?*\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+$/)
+  expect(Buffer.byteLength(clean)).toBeLessThanOrEqual(200)
+  if (/^_\.+$/.test(clean)) return // of dots alone
+  expect(clean).not.toMatch(/^\.|[. ]$/)
+  for (const platform of ['linux', 'win32']) expect(findPathFault(clean, platform)).toBeUndefined()
 })
 
-it('fuzz: any key template makes keys that stay in their folder, or is refused', {
-  timeout: TIME_LIMIT_MS,
-}, async () => {
-  const property = fc.asyncProperty(
-    text,
-    text,
-    fc.array(text, { maxLength: 3 }),
-    EXTENSIONS,
-    async (template, name, folders, extension) => {
-      const makeKey = mayFail(() => parseKeyTemplate(template), Error)
-      if (!makeKey) return
-      const payload = {
-        name,
-        folders,
-        extension,
-        sha256: 'ab'.repeat(32),
-        ...inMemory(Buffer.from('x')),
-      }
-      const key = await makeKey(payload as unknown as Payload, new Date(0))
-      for (const segment of key.split('/')) {
-        expect(segment).not.toMatch(/^(?:\.{1,2})?$|[\\\0-\x1f]/)
-        expect(Buffer.byteLength(segment)).toBeLessThanOrEqual(255)
-      }
-    },
-  )
-  await hold(property, 500)
-})
+fuzz(
+  'any key template makes keys that stay in their folder, or is refused',
+  500,
+  [text, text, fc.array(text, { maxLength: 3 }), EXTENSIONS],
+  async (template, name, folders, extension) => {
+    const makeKey = mayFail(() => parseKeyTemplate(template), Error)
+    if (!makeKey) return
+    const payload = { name, folders, extension, sha256: 'ab'.repeat(32), ...inMemory(Buffer.from('x')) }
+    const key = await makeKey(payload as unknown as Payload, new Date(0))
+    for (const segment of key.split('/')) {
+      expect(segment).not.toMatch(/^(?:\.{1,2})?$|[\\\0-\x1f]/)
+      expect(Buffer.byteLength(segment)).toBeLessThanOrEqual(255)
+    }
+  },
+)
 
-it('fuzz: any place in an answer is looked for', { timeout: TIME_LIMIT_MS }, async () => {
-  const property = fc.property(text, text, (path, xml) => {
-    mayFail(() => parseJsonPath(path), Error)
-    const place = mayFail(() => parseXmlPath(`/${path}`), Error)
-    if (place) findInXml(xml, place)
-  })
-  await hold(property, 500)
+fuzz('any place in an answer is looked for', 500, [text, text], (path, xml) => {
+  mayFail(() => parseJsonPath(path), Error)
+  const place = mayFail(() => parseXmlPath(`/${path}`), Error)
+  if (place) findInXml(xml, place)
 })
 
 const OPTIONS = [
@@ -266,24 +259,22 @@ const { config } = fc.letrec<{ config: unknown; any: unknown }>(tie => ({
   any: fc.oneof({ depthSize: 'medium' }, value, tie('config'), fc.array(tie('any'), { maxLength: 3 })),
 }))
 
+const sources = fc.oneof(
+  config.map(one => JSON.stringify(one)),
+  json,
+  text,
+)
+
 it('fuzz: any configuration file is loaded or refused in words', { timeout: TIME_LIMIT_MS }, async () => {
   const cwd = await makeDirectory()
   const file = join(cwd, 'upload-server.json')
-  const sources = fc.oneof(
-    config.map(one => JSON.stringify(one)),
-    json,
-    text,
-  )
-  const property = fc.asyncProperty(sources, async source => {
+  const place = { env: { XDG_DATA_HOME: cwd }, platform: 'linux', cwd, file } as const
+  await hold(60, [sources], async source => {
     await writeFile(file, source)
-    const env = { XDG_DATA_HOME: cwd }
-    const error: unknown = await loadConfig({ env, platform: 'linux', cwd, file }).catch(
-      (thrown: unknown) => thrown,
-    )
+    const error: unknown = await loadConfig(place).catch((thrown: unknown) => thrown)
     if (error instanceof Error) expect(error).toBeInstanceOf(ConfigError)
     if (error instanceof ConfigError) expect(error.problems.join('')).not.toBe('')
   })
-  await hold(property, 60)
 })
 
 const target = fc.oneof(
@@ -362,11 +353,10 @@ it('fuzz: a running server answers whatever comes over the wire, and goes on', {
       socket.on('error', () => {}).once('close', () => resolve(answer))
       socket.end(message)
     })
-  const property = fc.asyncProperty(fc.array(request, { minLength: 25, maxLength: 25 }), async requests => {
+  await hold(15, [fc.array(request, { minLength: 25, maxLength: 25 })], async requests => {
     const answers = await Promise.all(requests.map(exchange))
     for (const answer of answers) expect(answer).not.toMatch(/^HTTP\/1\.1 5\d\d|"code":"internal_error"/)
     expect((await fetch(`${app.url}/heartbeat`)).status).toBe(200)
   })
-  await hold(property, 30)
   expect(app.log.filter(line => line['level'] === 'error')).toEqual([])
 })

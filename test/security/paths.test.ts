@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, ftruncateSync, openSync, readdirSync, readlinkSync } from 'node:fs'
+import { createWriteStream, ftruncateSync, openSync } from 'node:fs'
 import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -23,6 +23,7 @@ import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post, upload } from '../helpers/form.ts'
 import { leaveOutOnWindows, needsLinux } from '../helpers/needs.ts'
+import { openFilesBelow } from '../helpers/open-files.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
@@ -251,7 +252,7 @@ it('attack: clients name a file by its path and leave while it is opened, until 
     const obtained = obtain(input, { caller, destination, signal: leaving.signal }, from)
     leaving.abort(new Error('left'))
     await expect(obtained).rejects.toThrow('left')
-    expect(openFiles()).not.toContain(path)
+    expect(openFilesBelow(directory)).not.toContain(path)
   }
 })
 
@@ -271,20 +272,11 @@ it('attack: clients ask for a file and leave, until no more can be opened', asyn
     await sleep(index % 6)
     socket.resetAndDestroy()
   }
-  await eventually(() => expect(openFiles().filter(path => path.endsWith('.bin'))).toEqual([]))
+  await eventually(() =>
+    expect(openFilesBelow(app.directory).filter(path => path.endsWith('.bin'))).toEqual([]),
+  )
   expect(warnings).toEqual([])
 })
-
-/** Paths of the files this process has open. */
-function openFiles(): string[] {
-  return readdirSync('/proc/self/fd').map(fd => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`)
-    } catch {
-      return '' // that of the listing itself
-    }
-  })
-}
 
 describe('attack: a path of Windows', () => {
   const roots = ['C:\\shared', '\\\\files\\pictures']

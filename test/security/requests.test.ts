@@ -10,7 +10,29 @@ import { list, post } from '../helpers/form.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
+/** The HTTP server of the program alone. @returns what `createHttpServer` gives, and how it is reached */
+async function startBare(
+  handle: (req: IncomingMessage, res: ServerResponse) => unknown,
+  ...[note = () => {}, ...more]: Partial<Tail<Parameters<typeof createHttpServer>>>
+) {
+  const { server, stop } = createHttpServer((req, res) => void handle(req, res), note, ...more)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => void (await stop(0, 0)))
+  const { port } = server.address() as AddressInfo
+  return { server, port, connect: () => connectTo(port) }
+}
+type Tail<T> = T extends [unknown, ...infer R] ? R : never
+
+/** A connection that may break, and ends with the test. */
+function connectTo(port: number): Socket {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  onTestFinished(() => void socket.destroy())
+  return socket
+}
+
 const plain = shareApp()
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const HELLO = '{"list":["data:,hello"]}'
 const inside = `POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${HELLO.length}\r\n\r\n${HELLO}`
 
@@ -45,33 +67,17 @@ describe('attack: a request that two programs may read differently', () => {
 })
 
 it('attack: somebody asks and asks and never reads an answer', async () => {
-  const { server, stop } = createHttpServer(
-    (_req, res) => res.end('x'.repeat(100_000)),
-    () => {},
-    200,
-  )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
-  socket.pause()
-  socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
-  const [accepted] = await once(server, 'connection')
+  const bare = await startBare((_req, res) => res.end('x'.repeat(100_000)), undefined, 200)
+  bare.connect().pause().write(GET.repeat(1000))
+  const [accepted] = await once(bare.server, 'connection')
   await once(accepted, 'close')
-  socket.destroy()
-  await stop(0, 0)
 })
 
 it('attack: headers that stop arriving keep a connection for ever: they get 408', async () => {
-  const { server, stop } = createHttpServer(
-    () => {},
-    () => {},
-  )
-  server.headersTimeout = 100
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => void (await stop(0, 0)))
+  const bare = await startBare(() => {})
+  bare.server.headersTimeout = 100
   const answers = ['', 'POST /upload HTTP/1.1\r\nHost: localhost\r\nX-'].map(sent => {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+    const socket = bare.connect()
     socket.write(sent)
     return text(socket)
   })
@@ -108,18 +114,9 @@ describe('attack: a whole address in the place of a path', () => {
 
 it('attack: 3000 unfinished lists of 64 KB took 410 MB: a container takes the connections that it has memory for', async () => {
   const notes: string[] = []
-  const { server, stop } = createHttpServer(
-    (_req, res) => void res.end('x'),
-    (_id, _status, message) => notes.push(message),
-    1000,
-    40 * 256 * 1024,
-  )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => void (await stop(0, 0)))
-  const { port } = server.address() as AddressInfo
-  const open = Array.from({ length: 50 }, () => connect(port, '127.0.0.1').on('error', () => {}))
-  onTestFinished(() => open.forEach(socket => void socket.destroy()))
+  const note = (_id: string, _status: number, message: string) => void notes.push(message)
+  const bare = await startBare((_req, res) => res.end('x'), note, 1000, 40 * 256 * 1024)
+  const open = Array.from({ length: 50 }, bare.connect)
   await vi.waitUntil(() => open.filter(socket => socket.resume().closed).length === 10, 10_000)
   expect(notes).toEqual([expect.stringMatching(/^More than 40 connections are open.*give it more/)])
 })
@@ -175,9 +172,8 @@ describe('attack: lists that are held back fill the memory', () => {
 
 describe('attack: a packet full of requests, sent without waiting for answers', () => {
   /** Sends requests at once and gives what comes back until the connection ends. */
-  async function pipeline(url: string, lines: readonly string[]): Promise<string> {
-    const { hostname, port } = new URL(url)
-    const socket = connect(Number(port), hostname)
+  async function pipeline(port: number, lines: readonly string[]): Promise<string> {
+    const socket = connectTo(port)
     const requests = lines.map((line, n) => `${line} HTTP/1.1\r\nHost: a\r\nX-Request-Id: n${n}\r\n\r\n`)
     socket.write(requests.join('').replace(/\r\n\r\n$/, '\r\nConnection: close\r\n\r\n'))
     return text(socket)
@@ -198,7 +194,7 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
       ...['GET /files/Default/nope', 'GET /links/local/Default/a', 'DELETE /upload', 'HEAD /openapi.json'],
     ]
     const many = Array.from({ length: 300 }, (_, n) => lines[n % lines.length] as string)
-    const answers = await pipeline(app.url, many)
+    const answers = await pipeline(Number(new URL(app.url).port), many)
     const ids = [...answers.matchAll(/^X-Request-Id: n(\d+)\r$/gim)].map(([, id]) => Number(id))
     expect(ids).toEqual(many.map((_, n) => n))
   })
@@ -206,42 +202,36 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
   /** A server that does `answer` for each request, and how many it began at most in one turn of the event loop. */
   async function startCounting(answer: (res: ServerResponse) => void) {
     let inTurn = 0
-    const seen = { most: 0, all: 0 }
-    const parsed = { all: 0 }
+    const seen = { most: 0, all: 0, parsed: 0 }
     const sockets: Socket[] = []
-    const { server, stop } = createHttpServer(
-      (_req, res) => {
-        if (inTurn === 0)
-          setImmediate(() => {
-            inTurn = 0
-          })
-        inTurn++
-        seen.all++
-        seen.most = Math.max(seen.most, inTurn)
-        answer(res)
-      },
-      () => {},
-    )
-    server.on('connection', socket => void sockets.push(socket))
-    server.on('request', () => parsed.all++)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(async () => void (await stop(0, 0)))
-    return { seen, parsed, sockets, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+    const bare = await startBare((_req, res) => {
+      if (inTurn === 0)
+        setImmediate(() => {
+          inTurn = 0
+        })
+      inTurn++
+      seen.all++
+      seen.most = Math.max(seen.most, inTurn)
+      answer(res)
+    })
+    bare.server.on('connection', socket => void sockets.push(socket))
+    bare.server.on('request', () => seen.parsed++)
+    return { ...bare, seen, sockets }
+  }
+  const turns = async (count: number) => {
+    for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
   }
 
   it('keeps nobody else waiting: one of them is answered in each turn', async () => {
-    const { seen, url } = await startCounting(res => void res.end('x'))
-    await pipeline(url, Array(1600).fill('GET /'))
+    const { seen, port } = await startCounting(res => void res.end('x'))
+    await pipeline(port, Array(1600).fill('GET /'))
     expect(seen.all).toBe(1600)
     expect(seen.most).toBeLessThan(4) // what has arrived by then may have its first one answered in the same turn
   })
 
   it('fills no memory with answers that are not read', async () => {
-    const { seen, url } = await startCounting(res => void res.end(Buffer.alloc(64 * 1024)))
-    const socket = connect(Number(new URL(url).port), '127.0.0.1').pause()
-    onTestFinished(() => void socket.destroy())
-    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1600))
+    const { seen, connect } = await startCounting(res => void res.end(Buffer.alloc(64 * 1024)))
+    connect().pause().write(GET.repeat(1600))
     let before = -1
     await eventually(() => {
       const isStill = seen.all > 0 && seen.all === before
@@ -252,34 +242,25 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
   })
 
   it('624 KB of them take no 730 MB: one is begun, and the rest is not read', async () => {
-    const { seen, url, sockets } = await startCounting(() => {})
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(24_000))
+    const { seen, connect, sockets } = await startCounting(() => {})
+    connect().write(GET.repeat(24_000))
     const isRead = () => sockets[0]?.bytesRead ?? 0
     await vi.waitUntil(() => isRead() > 0)
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    await turns(20)
     expect(isRead()).toBeLessThan(200 * 1024)
     expect(seen.all).toBe(1)
   })
 
   it.each([
-    ['one after the other', 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1600)],
+    ['one after the other', GET.repeat(1600)],
     ['with line feeds only', 'GET / HTTP/1.1\nHost: a\n\n'.repeat(1600)],
-    [
-      'behind a body',
-      `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n123456789${'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1600)}`,
-    ],
+    ['behind a body', `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n123456789${GET.repeat(1600)}`],
   ])('on 20 connections, %s: Node makes no objects of those that wait', async (_case, text) => {
-    const { url, parsed } = await startCounting(() => {})
-    const open = Array.from({ length: 20 }, () => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
-      socket.resume().write(text)
-      return socket
-    })
-    onTestFinished(() => open.forEach(socket => void socket.destroy()))
-    await vi.waitUntil(() => parsed.all >= 20 || open.every(socket => socket.closed), 10_000)
-    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
-    expect(parsed.all).toBeLessThanOrEqual(20)
+    const { seen, connect } = await startCounting(() => {})
+    const open = Array.from({ length: 20 }, connect)
+    for (const socket of open) socket.resume().write(text)
+    await vi.waitUntil(() => seen.parsed >= 20 || open.every(socket => socket.closed), 10_000)
+    await turns(20)
+    expect(seen.parsed).toBeLessThanOrEqual(20)
   })
 })

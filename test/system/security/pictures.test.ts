@@ -4,7 +4,7 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import sharp from 'sharp'
-import { describe, expect, it, type TestContext } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { runCli } from '../../cli/run-cli.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
@@ -30,6 +30,8 @@ async function start(pictures: object, env: Record<string, string> = {}): Promis
   return { ...server, store: (name, bytes) => upload(`${url}/upload`, { [name]: bytes }) }
 }
 
+beforeEach(context => needsLinux(context, '/proc'))
+
 /** The processes that change pictures: those below a server. */
 function pictureProcesses(server: { process: ChildProcess }): number[] {
   const all = listProcesses()
@@ -39,6 +41,16 @@ function pictureProcesses(server: { process: ChildProcess }): number[] {
     .filter(({ args }) => args.includes('picture-process'))
     .map(({ pid }) => pid)
 }
+
+/** The process at work, once there is one. */
+const pictureProcess = (server: { process: ChildProcess }) =>
+  eventually(() => {
+    const found = pictureProcesses(server)
+    expect(found).toHaveLength(1)
+    return found[0] as number
+  })
+const expectNoProcess = (server: { process: ChildProcess }) =>
+  eventually(() => expect(pictureProcesses(server)).toEqual([]))
 
 /** Whether a process has a handler for a signal, by the bits of SigCgt in proc(5). */
 async function catches(pid: number, signal: number): Promise<boolean> {
@@ -106,30 +118,28 @@ it('a drawing that passes for a picture is not drawn, and two of them stop no up
 })
 
 describe('pictures that would never be done', () => {
-  it('are ended with their process, and whoever waits is answered in time', async context => {
-    needsLinux(context, '/proc')
+  it('are ended with their process, and whoever waits is answered in time', async () => {
     const server = await start({ format: 'avif', larger: true, timeout: '3s' })
     const slow = await neverDone()
     const answers = await Promise.all([1, 2, 3, 4].map(n => server.store(`${n}.jpg`, slow)))
     const codes = answers.map(answer => answer.code).sort()
     expect(codes).toEqual(['overloaded', 'overloaded', 'source_failed', 'source_failed'])
     expect(answers.map(answer => answer.message).join()).toMatch(/was queued for too long/)
-    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    await expectNoProcess(server)
     const answer = await server.store('after.png', await plain())
     expect(answer.message).toBeUndefined()
   })
 
-  it('are ended when their sender leaves', async context => {
-    needsLinux(context, '/proc')
+  it('are ended when their sender leaves', async () => {
     const server = await start({ format: 'avif', larger: true })
     const leave = new AbortController()
     const body = new FormData()
     body.append('file', new Blob([new Uint8Array(await neverDone())]), 'a.jpg')
     const sent = fetch(`${await server.url}/upload`, { method: 'POST', body, signal: leave.signal })
     sent.catch(() => {})
-    await eventually(() => expect(pictureProcesses(server)).toHaveLength(1))
+    await pictureProcess(server)
     leave.abort()
-    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    await expectNoProcess(server)
   })
 })
 
@@ -143,13 +153,8 @@ describe('a picture of little but memory', () => {
     return Buffer.concat([png.subarray(0, HEAD), ...chunks, png.subarray(HEAD)])
   }
 
-  async function linux(context: TestContext) {
-    needsLinux(context, '/proc')
-    return start({ stripMetadata: true })
-  }
-
-  it('(an animated PNG of 4 million empty chunks) takes little more than its size, and not in the server', async context => {
-    const server = await linux(context)
+  it('(an animated PNG of 4 million empty chunks) takes little more than its size, and not in the server', async () => {
+    const server = await start({ stripMetadata: true })
     const control = pngChunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
     const two = Buffer.concat([pngChunk('raNd', Buffer.alloc(0)), pngChunk('tEXt', Buffer.alloc(0))])
     const many = Buffer.alloc(2_000_000 * two.length, two)
@@ -161,8 +166,8 @@ describe('a picture of little but memory', () => {
     expect(await peakOf(child)).toBeLessThan(100 + (1.5 * many.length) / MIB)
   })
 
-  it('(10 MB of compressed comments of 50 MB each) ends, and takes no gigabyte', async context => {
-    const server = await linux(context)
+  it('(10 MB of compressed comments of 50 MB each) ends, and takes no gigabyte', async () => {
+    const server = await start({ stripMetadata: true })
     const comment = pngChunk(
       'zTXt',
       Buffer.concat([Buffer.from('a\0\0'), deflateSync(Buffer.alloc(50_000_000, 'x'), { level: 9 })]),
@@ -176,24 +181,22 @@ describe('a picture of little but memory', () => {
     expectFailure(answer, 413, 'too_large')
     expect(most).toBeGreaterThan(0)
     expect(most).toBeLessThan(1000)
-    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    await expectNoProcess(server)
   })
 })
 
 describe('the process that reads pictures', () => {
   const options = { format: 'webp', larger: true }
 
-  it('is not there before the first one, nor some time after the last', async context => {
-    needsLinux(context, '/proc')
+  it('is not there before the first one, nor some time after the last', async () => {
     const server = await start(options)
     expect(pictureProcesses(server)).toEqual([])
     for (const name of ['a', 'b', 'c', 'd']) await expectWorks(server, `${name}.png`)
-    expect(pictureProcesses(server)).toHaveLength(1)
-    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    await pictureProcess(server)
+    await expectNoProcess(server)
   })
 
-  it('knows no secret of the environment', async context => {
-    needsLinux(context, '/proc')
+  it('knows no secret of the environment', async () => {
     const server = await start(options, {
       UPLOAD_SERVER_KEY: 'secret-of-the-server',
       AWS_SECRET_ACCESS_KEY: 'another',
@@ -204,16 +207,11 @@ describe('the process that reads pictures', () => {
     expect(names.filter(name => /key|secret|token|password|upload/i.test(name!))).toEqual([])
   })
 
-  it('ends with a server that is killed, at work or not', async context => {
-    needsLinux(context, '/proc')
+  it('ends with a server that is killed, at work or not', async () => {
     for (const isAtWork of [false, true]) {
       const server = await start({ format: 'avif', larger: true })
       const sent = server.store('a.jpg', await (isAtWork ? neverDone() : plain())).catch(() => {})
-      const [pid = 0] = await eventually(() => {
-        const found = pictureProcesses(server)
-        expect(found).toHaveLength(1)
-        return found
-      })
+      const pid = await pictureProcess(server)
       if (!isAtWork) await sent
       expect(isRunning(pid)).toBe(true)
       server.process.kill('SIGKILL')
@@ -221,15 +219,10 @@ describe('the process that reads pictures', () => {
     }
   })
 
-  it('finishes its work when the signal for the end reaches it, too', async context => {
-    needsLinux(context, '/proc')
+  it('finishes its work when the signal for the end reaches it, too', async () => {
     const server = await start(options)
     const sent = server.store('a.jpg', await noise(3000, 3000))
-    const [pid = 0] = await eventually(() => {
-      const found = pictureProcesses(server)
-      expect(found).toHaveLength(1)
-      return found
-    })
+    const pid = await pictureProcess(server)
     // SIGHUP is the last signal that it handles, and Node itself handles SIGTERM from the start.
     await eventually(async () => expect(await catches(pid, constants.signals.SIGHUP)).toBe(true))
     for (const target of [pid, server.process.pid!]) process.kill(target, 'SIGTERM')
@@ -238,22 +231,16 @@ describe('the process that reads pictures', () => {
     await eventually(async () => expect(isRunning(pid)).toBe(false))
   })
 
-  it('may be killed: that picture fails, the next one does not', async context => {
-    needsLinux(context, '/proc')
+  it('may be killed: that picture fails, the next one does not', async () => {
     const server = await start({ format: 'avif', larger: true })
     const sent = server.store('a.jpg', await neverDone())
-    const [pid = 0] = await eventually(() => {
-      const found = pictureProcesses(server)
-      expect(found).toHaveLength(1)
-      return found
-    })
+    const pid = await pictureProcess(server)
     process.kill(pid, 'SIGKILL')
     expectFailure(await sent, 422, 'source_failed')
     expect((await server.store('b.png', await plain())).success).toBe(true)
   })
 
-  it('does not keep a command from ending, and ends with it', async context => {
-    needsLinux(context, '/proc')
+  it('does not keep a command from ending, and ends with it', async () => {
     const directory = await makeDirectory()
     const providers = { local: { Default: { directory: './files', urlPrefix: 'https://example.com' } } }
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ images: options, providers }))
