@@ -3,7 +3,7 @@ import type { Request, Response } from 'express'
 import multer from 'multer'
 import { messageOf, UploadError } from '../errors.ts'
 import type { Input } from '../uploader/input.ts'
-import { type BodyOptions, cutOff, type Received, watchBody } from './body.ts'
+import { type BodyOptions, cutOff, type Received, sendContinue, watchBody } from './body.ts'
 import { tooMany } from './list.ts'
 import { MENDED_TYPE, PartMender, tooLargeForm } from './multipart.ts'
 import { FIELDS } from './options.ts'
@@ -16,13 +16,6 @@ const OVERHEAD_BYTES = 32 * 1024 * 1024
 const PARSER_BYTES = 128 * 1024
 
 type Part = Extract<Input, { kind: 'form' }>
-
-const mostBytes = ({ files, fileSize }: BodyOptions['limits']) => files * fileSize + OVERHEAD_BYTES
-
-/** Checks the size before the server sends 100 Continue. @throws UploadError `too_large` */
-export function assertFits(req: Request, limits: BodyOptions['limits']): void {
-  if (Number(req.headers['content-length']) > mostBytes(limits)) throw tooLargeForm()
-}
 
 /**
  * Reads a multipart body: request → `PartMender` → multer's parser → payloads. Every file part becomes an input. Of the text
@@ -38,11 +31,10 @@ export async function readForm(
   { payloads, spool, limits, underWay }: BodyOptions,
 ): Promise<Received> {
   const { files: most, fileSize: limit } = limits
-  const mender = new PartMender(boundary, {
-    maxParts: most + MAX_FIELDS,
-    maxBytes: mostBytes(limits),
-    fields: FIELDS,
-  })
+  const maxBytes = most * limit + OVERHEAD_BYTES
+  if (Number(req.headers['content-length']) > maxBytes) throw tooLargeForm()
+  sendContinue(req, res)
+  const mender = new PartMender(boundary, { maxParts: most + MAX_FIELDS, maxBytes, fields: FIELDS })
   const parts: Promise<Part | undefined>[] = []
   let files = 0
 

@@ -5,8 +5,8 @@ import { type PartHeader, parsePartHeader } from './part-header.ts'
 
 /** RFC 2046 allows 70. Longer boundaries of lenient clients are accepted. */
 const MAX_BOUNDARY_BYTES = 200
-/** Maximum white space after a boundary (RFC 2046: transport padding), bytes. */
-const MAX_PADDING_BYTES = 256
+/** Maximum length of what follows a boundary and belongs to it: `--`, white space (RFC 2046: transport padding), CRLF. */
+const MAX_TAIL_BYTES = 257
 const MAX_HEADER_BYTES = 16 * 1024
 
 /** The boundary of a form, or undefined for another type. Throws UploadError `invalid_request` if it is not usable. */
@@ -45,7 +45,12 @@ const MAX_TEXT_BYTES = 1024
 /** Buffer size, larger than the chunks that arrive, so that the request is not paused for each of them. */
 const BUFFERED_BYTES = 128 * 1024
 const LINE_END = Buffer.from('\r\n')
-const [TAB, LF, CR, SPACE, DASH] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
+/** What follows a boundary before another part, and after the last one. */
+const PART_TAIL = /^[ \t]*(?=\r\n)/
+const CLOSE_TAIL = /^--[ \t]{0,253}[\r\n]/
+/** What may become one of these when more bytes arrive. */
+const UNSURE_TAIL = /^(?:-|(?:--)?[ \t]*\r?)$/
+const BARE_LF = /^(?:--)?[ \t]*\n/
 
 // A longer boundary makes multer's parser faster within a file, and slower at its start. The random part keeps clients from
 // knowing it. The rest repeats a byte that is rare in files, because the parser slows down at each byte of the boundary.
@@ -105,13 +110,15 @@ export class PartMender extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    const isComplete = () => this.#state === 'epilogue'
-    if (isComplete()) done()
+    if (this.#state === 'epilogue') {
+      done()
+      return
+    }
     // Some clients omit the line break after the last delimiter.
-    else
-      this._transform(LINE_END, 'latin1', error =>
-        done(error ?? (isComplete() ? null : incomplete(this.#state === 'preamble'))),
-      )
+    this._transform(LINE_END, 'latin1', error => {
+      const isComplete = this.#state === 'epilogue'
+      done(error ?? (isComplete ? null : incomplete(this.#state === 'preamble')))
+    })
   }
 
   /** @returns what can't be parsed yet */
@@ -123,7 +130,13 @@ export class PartMender extends Transform {
         from = body
       }
       const { kind, start, end } = this.#findDelimiter(data, from)
-      if (this.#state === 'body') this.#passBody(data.subarray(from, start))
+      if (this.#state === 'body') {
+        const begin = Math.min(from + this.#skip, start)
+        const body = data.subarray(begin, Math.min(begin + this.#left, start))
+        this.#skip -= begin - from
+        this.#left -= body.length
+        if (body.length > 0) this.push(body)
+      }
       if (kind === undefined) return data.subarray(start)
       if (this.#state === 'epilogue' && kind === 'part')
         throw new UploadError('invalid_request', 'The form has data after its closing boundary.')
@@ -168,27 +181,17 @@ export class PartMender extends Transform {
     if (this.#left > 0) this.push(header.isFile ? FILE_HEADER : mendedHeader(`name=${header.field}`))
   }
 
-  #passBody(data: Buffer): void {
-    const start = Math.min(this.#skip, data.length)
-    const body = data.subarray(start, start + this.#left)
-    this.#skip -= start
-    this.#left -= body.length
-    if (body.length > 0) this.push(body)
-  }
-
   /** The first delimiter at or after `from`. */
   #findDelimiter(data: Buffer, from: number): Delimiter {
     // Where too few bytes are left for the prefix, a line break may be the beginning of one.
-    const tail = Math.max(from, data.length - PREFIX_BYTES + 1)
-    const next = (after: number) => {
-      const start = data.indexOf(this.#prefix, after)
-      return start === -1 ? data.indexOf(CR, Math.max(after, tail)) : start
-    }
-    for (let start = next(from); start !== -1; start = next(start + 1)) {
+    const tail = data.length - PREFIX_BYTES + 1
+    for (let start = from; ; start++) {
+      const whole = data.indexOf(this.#prefix, start)
+      start = whole === -1 ? data.indexOf('\r', Math.max(start, tail)) : whole
+      if (start === -1) return { kind: undefined, start: data.length, end: data.length }
       const found = this.#readDelimiter(data, start)
       if (found) return found
     }
-    return { kind: undefined, start: data.length, end: data.length }
   }
 
   /** Identifies what begins at `start`, if it can be a delimiter. A line that only begins like one is data. */
@@ -196,23 +199,13 @@ export class PartMender extends Transform {
     const end = start + this.#delimiter.length
     const known = Math.min(end, data.length)
     if (this.#delimiter.compare(data, start, known, 0, known - start) !== 0) return undefined
-    const unsure: Delimiter = { kind: undefined, start, end: start }
-    if (known < end) return unsure
-
-    const limit = end + MAX_PADDING_BYTES
-    const isClose = data[end] === DASH && data[end + 1] === DASH
-    let at = isClose ? end + 2 : end
-    while (at < limit && (data[at] === SPACE || data[at] === TAB)) at++
-    if (at === limit) return undefined
-    if (at === data.length) return unsure
-    if (this.#state === 'preamble' && data[at] === LF) throw withoutCr()
-    if (isClose)
-      return data[at] === CR || data[at] === LF ? { kind: 'close', start, end: end + 2 } : undefined
-    if (at + 1 === data.length)
-      return data[at] === CR || (data[at] === DASH && at === end) ? unsure : undefined
-    return data[at] === CR && data[at + 1] === LF && at + 1 < limit
-      ? { kind: 'part', start, end: at }
-      : undefined
+    const tail = data.toString('latin1', end, end + MAX_TAIL_BYTES)
+    if (this.#state === 'preamble' && BARE_LF.test(tail)) throw withoutCr()
+    if (CLOSE_TAIL.test(tail)) return { kind: 'close', start, end: end + 2 }
+    const [padding] = PART_TAIL.exec(tail) ?? []
+    if (padding !== undefined) return { kind: 'part', start, end: end + padding.length }
+    const isWhole = end + tail.length < data.length
+    return isWhole || !UNSURE_TAIL.test(tail) ? undefined : { kind: undefined, start, end: start }
   }
 }
 

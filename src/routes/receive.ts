@@ -7,7 +7,7 @@ import { createCanceller } from '../flow/cancellation.ts'
 import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, tooLarge } from '../payload/index.ts'
 import { type BodyOptions, cutOff, type Received, sendContinue, watchBody } from './body.ts'
-import { assertFits, readForm } from './form.ts'
+import { readForm } from './form.ts'
 import { parseList } from './list.ts'
 import { readBoundary } from './multipart.ts'
 
@@ -49,10 +49,7 @@ export async function receive(req: Request, res: Response, options: ReceiveOptio
     )
   }
   const boundary = readBoundary(req.headers['content-type'])
-  if (boundary === undefined) return receiveOne(req, res, options)
-  assertFits(req, options.limits)
-  sendContinue(req, res)
-  return readForm(req, res, boundary, options)
+  return boundary === undefined ? receiveOne(req, res, options) : readForm(req, res, boundary, options)
 }
 
 /**
