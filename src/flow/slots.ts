@@ -62,11 +62,6 @@ export function createSlots(size: number, waiting: number): Slots {
     )
   }
 
-  function free(): void {
-    busy--
-    fill()
-  }
-
   function fill(): void {
     while (busy < size && queue.length > 0) {
       busy++
@@ -105,7 +100,8 @@ export function createSlots(size: number, waiting: number): Slots {
       try {
         return await work()
       } finally {
-        free()
+        busy--
+        fill()
       }
     },
   }

@@ -9,12 +9,10 @@ import { isHost } from './host.ts'
  * @throws UploadError `invalid_request` if a trusted proxy reports an invalid host. app.ts has checked `Host` itself
  */
 export function baseUrlOf(req: Request, publicUrl: string | undefined, listenUrl: string): string {
-  const base = publicUrl ?? (req.host ? `${protocolOf(req)}://${checkHost(req.host)}` : listenUrl)
+  const { host, protocol } = req
+  const scheme = protocol.toLowerCase() === 'https' ? 'https' : 'http' // a proxy may pass on what a client says
+  const base = publicUrl ?? (host ? `${scheme}://${checkHost(host)}` : listenUrl)
   return base.endsWith('/') ? base : `${base}/`
-}
-
-function protocolOf(req: Request): string {
-  return req.protocol.toLowerCase() === 'https' ? 'https' : 'http' // a proxy may pass on what a client says
 }
 
 function checkHost(host: string): string {

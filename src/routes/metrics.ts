@@ -8,7 +8,7 @@ import { FinalizationPending } from '../uploader/finalize.ts'
 import type { Caller, Outcome } from '../uploader/input.ts'
 import type { UploadRequest } from '../uploader/request.ts'
 import type { SweepListener } from '../uploader/sweep.ts'
-import type { Uploaded } from '../uploader/upload.ts'
+import { type Uploaded, upload } from '../uploader/upload.ts'
 
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -20,7 +20,7 @@ export interface Metrics {
   /** From now on, the load of this uploader is read, and its destinations are counted from zero. */
   watch(uploader: Uploader): void
   /** Does an upload, and counts its outcomes. */
-  measure(request: UploadRequest, upload: (request: UploadRequest) => Promise<Uploaded>): Promise<Uploaded>
+  measure(request: UploadRequest, uploader: Uploader): Promise<Uploaded>
   /** Counts a request that was refused before its body was read, if that is because of a quota. */
   countQuota(error: unknown, rules: Caller['quotas']): void
   /** Notes that a configuration was read. @param isInUse false when it was refused, and the one before stays */
@@ -80,7 +80,7 @@ export function createMetrics(): Metrics {
         for (const counter of [files, bytes, pending]) counter.inc({ destination }, 0)
       }
     },
-    async measure(request, upload) {
+    async measure(request, uploader) {
       const destination = request.destination.id
       const stop = figures.durations.startTimer({ destination })
       let done = 0
@@ -89,7 +89,7 @@ export function createMetrics(): Metrics {
         countFile(outcome, destination, request.caller)
       }
       try {
-        return await upload({ ...request, onOutcome })
+        return await upload({ ...request, onOutcome }, uploader)
       } catch (error) {
         if (error instanceof FinalizationPending) figures.pending.inc({ destination })
         else figures.failures.inc({ destination, code: codeOf(error) }, request.inputs.length - done)

@@ -183,6 +183,7 @@ export function withFields(
   fields: readonly (readonly [name: string, text: string])[],
   destination: Destination,
 ): RequestOptions {
+  if (fields.length === 0) return options
   const counted = fields.filter(
     ([name]) => membersOf(options)[name] === undefined && ROW_OF[name]?.isField?.(destination),
   )

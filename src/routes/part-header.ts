@@ -29,7 +29,8 @@ export function parsePartHeader(block: Buffer): PartHeader {
   const isFile = name !== undefined || !['', 'text/plain'].includes(contentType)
   const fileName = baseName(name ?? '')
   if (name === undefined) refuseNestedForm(contentType)
-  if (isFile) refuseEncoding(headers.get('content-transfer-encoding') ?? '', fileName)
+  const encoding = headers.get('content-transfer-encoding')
+  if (isFile && encoding !== undefined) refuseEncoding(encoding, fileName)
   return { isFile, field: parameters.get('name') ?? '', fileName, contentType, mayBeEmptyInput: name === '' }
 }
 

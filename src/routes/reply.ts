@@ -43,8 +43,12 @@ export function replyForOutcomes(
   res: Response,
   mask: Mask,
 ): UploadReply {
-  const stored = outcomes.filter(outcome => outcome.ok)
-  const failed = stored.length < outcomes.length ? outcomes.filter(outcome => !outcome.ok) : []
+  const stored: Stored[] = []
+  const failed: Failed[] = []
+  for (const one of outcomes) {
+    if (one.ok) stored.push(one)
+    else failed.push(one)
+  }
   if (isRepeated) addToLog(res, { repeated: true })
   else logOutcomes(res, stored, failed, mask)
   return failed.length === 0
@@ -84,10 +88,8 @@ function replyForFailures(
 /** The response if every file was stored. */
 export function replyForFiles({ files, destination }: Pick<Upload, 'files' | 'destination'>): UploadReply {
   const items = files.map(file => toItem(file, destination))
-  return {
-    status: 200,
-    body: { success: true, result: files.map(file => file.url), items } satisfies UploadedBody,
-  }
+  const result = items.map(({ imgUrl }) => imgUrl)
+  return { status: 200, body: { success: true, result, items } satisfies UploadedBody }
 }
 
 /** The response if every file was stored but a post-upload step failed. It has exactly these members. */

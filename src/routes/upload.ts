@@ -49,11 +49,11 @@ export function createUploadRoute(
   metrics: Metrics | undefined,
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
   const { database, payloads, slots } = uploader
-  const start = (request: UploadRequest) => upload(request, uploader)
+  const uploadMeasured = metrics?.measure ?? upload
 
   async function answer(request: UploadRequest, res: Response): Promise<UploadReply> {
     try {
-      const uploaded = await (metrics ? metrics.measure(request, start) : start(request))
+      const uploaded = await uploadMeasured(request, uploader)
       return replyForOutcomes(uploaded, request, res, mask)
     } catch (error) {
       if (!(error instanceof FinalizationPending)) throw error

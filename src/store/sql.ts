@@ -46,8 +46,13 @@ const texts = new WeakMap<TemplateStringsArray, string>()
 /** Makes a statement. Every hole is a value that is bound, unless it is a `Raw`, a `List` or another statement. */
 export function sql(parts: TemplateStringsArray, ...holes: readonly Hole[]): Sql {
   const isPlain = holes.every(hole => typeof hole !== 'object' || hole === null)
-  const known = isPlain ? texts.get(parts) : undefined
-  if (known !== undefined) return { text: known, values: holes as readonly Value[] }
+  if (!isPlain) return compose(parts, holes)
+  const text = texts.get(parts) ?? parts.reduce((before, part, n) => `${before}$${n}${part}`)
+  texts.set(parts, text)
+  return { text, values: holes as readonly Value[] }
+}
+
+function compose(parts: TemplateStringsArray, holes: readonly Hole[]): Sql {
   const values: Value[] = []
   const bind = (value: Value) => `$${values.push(value)}`
   let text = parts[0] ?? ''
@@ -60,7 +65,6 @@ export function sql(parts: TemplateStringsArray, ...holes: readonly Hole[]): Sql
     else text += bind(hole)
     text += parts[n + 1] ?? ''
   }
-  if (isPlain) texts.set(parts, text)
   return { text, values }
 }
 

@@ -154,8 +154,9 @@ function toConnection(
     for (let [first] = waiting; first; [first] = waiting) {
       // The transactions of one turn of the event loop share a commit, because it costs more than their statements.
       await nextTurn()
-      const reading = waiting.findIndex(job => !job.isTransaction)
-      await perform(waiting.splice(0, reading === -1 ? Infinity : Math.max(reading, 1)), first)
+      let count = 1
+      while (first.isTransaction && waiting[count]?.isTransaction) count++
+      await perform(waiting.splice(0, count), first)
     }
     working = undefined
   }

@@ -108,6 +108,7 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
   return database.tx(async db => {
     const { state, failed, others = [], claimed, open = [] } = end
     const entries = [...end.files, ...others].flatMap(toEntries)
+    /** The claimed objects that are stored. */
     const settled = new Set<string>()
     /** When the entries expire that were written. */
     const ends = new Map<string, End>()
@@ -116,7 +117,8 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
       const expiresAt = await settle(db, entry, upload.id)
       if (expiresAt === undefined) continue
       await insertFile(db, upload, entry, expiresAt)
-      settled.add(objectName(entry.location, entry.key))
+      const name = objectName(entry.location, entry.key)
+      if (!claimed || claimed.has(name)) settled.add(name)
       ends.set(idOf(entry.index, entry.destination), expiresAt)
     }
     const files: StoredFile[] = []
@@ -124,9 +126,10 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     for (const file of end.files) {
       const expiresAt = ends.get(idOf(file.index, file.destination))
       if (expiresAt === undefined) lost.push(file.index)
-      else files.push({ ...withoutLost(file, ends), expiresAt: expiresAt ?? undefined })
+      else
+        files.push({ ...(file.mirrors ? withoutLost(file, ends) : file), expiresAt: expiresAt ?? undefined })
     }
-    if (!claimed || ![...claimed].every(name => settled.has(name))) {
+    if (settled.size !== claimed?.size) {
       const left = [...open].filter(name => !settled.has(name))
       await free(db, upload.id, upload.owner, left)
     }
@@ -148,9 +151,8 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
 const idOf = (index: number, destination: string) => `${index} ${destination}`
 
 function withoutLost(file: StoredFile, ends: ReadonlyMap<string, End>): StoredFile {
-  if (!file.mirrors) return file
   const isLost = (copy: Copy) => isStored(copy) && !ends.has(idOf(file.index, copy.destination))
-  const mirrors = file.mirrors.map(copy =>
+  const mirrors = file.mirrors?.map(copy =>
     isLost(copy) ? { destination: copy.destination, error: LOST } : copy,
   )
   return { ...file, mirrors }

@@ -77,7 +77,7 @@ export type Outcome =
   | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }
 
 /** Checks the media type of a file. @throws UploadError `type_forbidden` if the client may not upload it */
-export function assertType({ name, contentType }: Payload, { types = [] }: Caller): void {
+export function assertType({ name, contentType }: Payload, types: NonNullable<Caller['types']>): void {
   for (const allowed of types) {
     if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
     throw new UploadError(

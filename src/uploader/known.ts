@@ -98,8 +98,8 @@ export async function findKnownFiles(request: KnownRequest, deps: Uploader): Pro
   if (found.length === 0) return links
 
   const now = Date.now()
-  const origins = found.map(({ name }) => name)
-  const upload = newUpload(request, origins, deps.owner.id, now)
+  const inputs = found.map(({ name }) => ({ origin: name }))
+  const upload = newUpload(request, inputs, deps.owner.id, now)
   await deps.owner.keepAlive()
   const { quotas } = caller
   const planned = found.map(file => ({ ...file, wanted: [] }))

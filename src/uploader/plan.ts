@@ -52,10 +52,10 @@ export async function plan(
 ): Promise<Planned> {
   const { destination, caller, options = {} } = request
   request.accept?.(given)
-  assertType(given, caller)
+  if (caller.types) assertType(given, caller.types)
   const changes = withRequestedOptions(destination.pictures, options)
   const payload = changes ? await change(given, changes, request, uploader) : given
-  assertFitsQuota(payload.size, payload.name, caller.quotas)
+  if (caller.quotas) assertFitsQuota(payload, caller.quotas)
   const seed = attempt.seed === undefined ? undefined : `${attempt.seed} ${index}`
   const user = caller.user ?? caller.name
   const file = {

@@ -1,13 +1,13 @@
 import { UploadError } from '../errors.ts'
 import { bytes as showSize } from '../log-lines.ts'
-import { quoteFile } from '../payload/index.ts'
+import { type Payload, quoteFile } from '../payload/index.ts'
 import type { QuotaRule, QuotaWindow } from '../store/contract.ts'
 import type { Database } from '../store/database.ts'
 import { hasRoom, readWindows } from '../store/quotas.ts'
 import { showDuration } from '../times.ts'
 
 /** Refuses a file that is larger than a whole quota: waiting does not help. @throws UploadError `too_large` */
-export function assertFitsQuota(size: number, name: string, rules: readonly QuotaRule[] = []): void {
+export function assertFitsQuota({ size, name }: Payload, rules: readonly QuotaRule[]): void {
   const rule = rules.find(({ bytes = Infinity }) => size > bytes)
   if (rule)
     throw new UploadError(

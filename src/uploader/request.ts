@@ -27,16 +27,16 @@ export interface UploadRequest {
   onOutcome?(outcome: Outcome): void
 }
 
-/** @param origins of its inputs, in order @param owner the process @param now milliseconds since the epoch */
+/** @param owner the process @param now milliseconds since the epoch */
 export const newUpload = (
   { caller, destination, requestId }: Pick<UploadRequest, 'caller' | 'destination' | 'requestId'>,
-  origins: readonly string[],
+  inputs: readonly { readonly origin: string }[],
   owner: string,
   now: number,
 ): NewUpload => ({
   ...{ id: newUploadId(now), createdAt: now, owner, requestId, caller: caller.name },
   destination: destination.id,
-  origins: origins.map(keptOrigin),
+  origins: inputs.map(({ origin }) => keptOrigin(origin)),
 })
 
 /** Disposes of the payloads of form inputs. */

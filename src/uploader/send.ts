@@ -21,7 +21,7 @@ const LOOK_MS = 10_000
  * retry replaces an attempt that did arrive. Ends with the time limit even where a provider does not look at its signal.
  *
  * @param retries number of retries
- * @param onPut gets each attempt, which may go on after the time limit
+ * @param attempts gets each attempt, which may go on after the time limit
  * @throws UploadError `destination_failed`, `destination_timeout`, `insufficient_storage`, or what the provider knows better
  */
 export async function sendObject(
@@ -29,7 +29,7 @@ export async function sendObject(
   object: UploadObject,
   retries: number,
   { signal, leftMs }: Pick<TimeLimit, 'signal' | 'leftMs'>,
-  onPut: (putting: Promise<Stored>) => void = () => {},
+  attempts: Promise<Stored>[] = [],
 ): Promise<Stored> {
   const { id, queue, target } = destination
   const put = async () => {
@@ -39,7 +39,7 @@ export async function sendObject(
   const attempt = async () => {
     // The next queued put starts when this one has really ended.
     const putting = queue ? queue.run(put, signal) : put()
-    onPut(putting)
+    attempts.push(putting)
     try {
       return await orAborted(putting, signal)
     } catch (error) {

@@ -161,14 +161,13 @@ async function put(claim: Mine, storing: Storing): Promise<StoredFile> {
   const { file, wanted, delivery, limit } = storing
   const { deps, open } = delivery
   open.add(claim.name)
-  let putting: Promise<Stored> | undefined
+  const attempts: Promise<Stored>[] = []
   try {
     const object = toObject(file.payload, claim.key)
-    const onPut = (one: Promise<Stored>) => (putting = one)
-    const stored = await sendObject(wanted.at, object, deps.limits.retries, limit, onPut)
+    const stored = await sendObject(wanted.at, object, deps.limits.retries, limit, attempts)
     return toFile(storing, claim.key, { ...stored, url: keptUrl(wanted.at, claim.key, stored) })
   } catch (error) {
-    const abandoned = limit.signal.aborted ? putting : undefined
+    const abandoned = limit.signal.aborted ? attempts.at(-1) : undefined
     if (abandoned || mayHaveArrived(error)) settleLater(claim, abandoned, storing)
     else release(delivery, claim.name)
     throw error

@@ -32,6 +32,12 @@ export interface Uploaded {
 
 type Failure = Extract<Outcome, { ok: false }>
 
+/** The inputs of a request before they are delivered, in order. */
+interface Plans {
+  readonly files: readonly Planned[]
+  readonly failed: readonly Failure[]
+}
+
 /**
  * Uploads the inputs of a request.
  *
@@ -94,41 +100,38 @@ async function answerKnown(
   return { outcomes: outcomesOf(ended, failed, request, uploader), isRepeated: true }
 }
 
-/**
- * Fetches the inputs and plans their objects. This uses no upload slot, because a slow source would block other uploads.
- *
- * @returns one for each input, in order
- */
+/** Fetches the inputs and plans their objects. This uses no upload slot, because a slow source would block other uploads. */
 async function planAll(
   request: UploadRequest,
   attempt: Attempt,
   payloads: Payload[],
   uploader: Uploader,
-): Promise<(Planned | Failure)[]> {
+): Promise<Plans> {
   const { inputs, destination, signal } = request
+  const files: Planned[] = []
+  const failed: Failure[] = []
   const planOne = async (input: Input, index: number) => {
     try {
       const payload = await obtain(input, request, uploader)
       payloads.push(payload)
       const planned = await plan(payload, index, request, attempt, uploader)
       payloads.push(planned.payload)
-      return planned
+      files.push(planned)
     } catch (error) {
       signal.throwIfAborted()
-      return failure(index, request, error)
+      failed.push(failure(index, request, error))
     }
   }
   const planEach = () => mapConcurrently(inputs, SIDE_BY_SIDE, planOne)
   const isFetched = inputs.some(({ kind }) => kind === 'url' || kind === 'clipboard')
-  const plans = await (isFetched ? uploader.fetches.of(destination.id).run(planEach, signal) : planEach())
-  return plans.length > 1 ? shareEqual(plans) : plans
+  await (isFetched ? uploader.fetches.of(destination.id).run(planEach, signal) : planEach())
+  return { files: files.length > 1 ? shareEqual(files.sort(byIndex)) : files, failed }
 }
 
 /** Files with the same content and object keys are sent once: the later ones need no objects. */
-function shareEqual(plans: readonly (Planned | Failure)[]): (Planned | Failure)[] {
+function shareEqual(files: readonly Planned[]): Planned[] {
   const first = new Map<string, Planned>()
-  return plans.map(one => {
-    if ('error' in one) return one
+  return files.map(one => {
     const id = JSON.stringify(one.wanted.map(({ key, sha256 }) => [key, sha256]))
     const twin = first.get(id)
     if (twin) return { ...one, wanted: [], twin }
@@ -144,7 +147,7 @@ function shareEqual(plans: readonly (Planned | Failure)[]): (Planned | Failure)[
  * @returns the upload that has the idempotency key, if it is another one
  */
 async function deliverAll(
-  plans: readonly (Planned | Failure)[],
+  { files, failed: unplanned }: Plans,
   key: Attempted | undefined,
   now: number,
   request: UploadRequest,
@@ -153,11 +156,9 @@ async function deliverAll(
   const { database, owner, finalizer, hooks } = uploader
   const { caller, inputs, signal, baseUrl } = request
   const { quotas = [] } = caller
-  const origins = inputs.map(({ origin }) => origin)
-  const started = newUpload(request, origins, owner.id, now)
+  const started = newUpload(request, inputs, owner.id, now)
   const claimant: Claimant = { id: started.id, claimed: new Set() }
   await owner.keepAlive()
-  const files = plans.filter(one => 'wanted' in one)
   const begun = await begin(database, started, claimant, files, { request: key, quotas }).catch(error => {
     finalizer.drop(started)
     throw error
@@ -169,10 +170,9 @@ async function deliverAll(
     ...{ open: new Set(), others: [], waiting: [] },
   }
   const stored: StoredFile[] = []
-  const failed: Failure[] = []
+  const failed = [...unplanned]
   const delivering = new Map<Planned, Promise<StoredFile>>()
-  await mapConcurrently(plans, SIDE_BY_SIDE, async one => {
-    if ('error' in one) return void failed.push(one)
+  await mapConcurrently(files, SIDE_BY_SIDE, async one => {
     const { index, twin } = one
     try {
       const full = begun.full.get(index)
