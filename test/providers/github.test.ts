@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseKeyTemplate } from '../../src/payload/object-key.ts'
 import { github, publicUrlOf } from '../../src/providers/github.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { fromPicGo } from '../helpers/from-picgo.ts'
 import { contractAt, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { never, open, openTarget } from '../helpers/target.ts'
 import { startEmulate } from '../servers/emulate.ts'
@@ -50,37 +48,5 @@ describe('addresses for visitors', () => {
     [{ apiUrl: 'https://api.octo.ghe.com' }, 'https://octo.ghe.com/octo/img/raw/main'],
   ])('%j: %s', (options, url) => {
     expect(at(options)).toBe(url)
-  })
-})
-
-describe('options of PicGo', () => {
-  it.each([
-    [
-      { path: 'img/', customUrl: 'https://cdn.jsdelivr.net/gh/octo/img@main/', branch: undefined },
-      'img/',
-      'https://cdn.jsdelivr.net/gh/octo/img@main',
-    ],
-    [{ path: '/a/b', customUrl: '', branch: 'main' }, 'a/b/', undefined],
-  ])('%j', async (old, folder, urlPrefix) => {
-    const common = { repo: ' octo/img ', token: TOKEN }
-    const { options, notes } = fromPicGo(github, { ...common, ...old })
-    expect(options).toEqual({
-      ...{ repo: 'octo/img', token: TOKEN, branch: old.branch ?? 'master', urlPrefix },
-      keyTemplate: `${folder}{filename}-{sha256-8}{extname}`,
-    })
-    expect(notes).toEqual([])
-    parseKeyTemplate(options['keyTemplate'] as string)
-    const { keyTemplate: _, ...own } = options
-    expect(github.config.safeParse(own).error).toBeUndefined()
-  })
-
-  it.each([
-    [{ path: '../up' }, /"path" was not imported/],
-    [{ path: '{x}' }, /"path" was not imported/],
-    [{ customUrl: 'img.example.com' }, /"customUrl" has no scheme, so https was assumed/],
-    [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was not imported/],
-  ])('that cannot be carried over are named: %j', (old, note) => {
-    const { notes } = fromPicGo(github, { repo: 'o/i', token: TOKEN, ...old })
-    expect(notes.join('\n')).toMatch(note)
   })
 })

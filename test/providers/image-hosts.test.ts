@@ -9,7 +9,6 @@ import { loadProviders } from '../../src/providers/registry.ts'
 import { smms } from '../../src/providers/smms.ts'
 import { examplesOf } from '../helpers/documents.ts'
 import { describePreset, type Preset } from '../helpers/form-hosts.ts'
-import { fromPicGo } from '../helpers/from-picgo.ts'
 import { play } from '../helpers/player.ts'
 import { open, put } from '../helpers/target.ts'
 
@@ -123,78 +122,4 @@ it.each([
 
 it('imgur needs a client id or a token', () => {
   expect(imgur.validate?.(imgur.config.parse({}))).toContain('Set "clientId" or "accessToken"')
-})
-
-const LSKY = { host: 'https://img.example.com/', version: 'V2' }
-const LSKY_V2 = { url: 'https://img.example.com/', version: 'v2' }
-const NO_CA = /^Certificates are verified/
-it.each<[string, (typeof HOSTS)[number], object, object, ...RegExp[]]>([
-  ['imgur of PicGo', imgur, { clientId: 'abc', proxy: '' }, { clientId: 'abc' }],
-  [
-    'imgur of PicList with an account',
-    imgur,
-    { clientId: 'abc', username: 'me', accessToken: 'Bearer t0k', album: 'Holidays', proxy: '' },
-    { accessToken: 't0k' },
-    /"album" was not imported/,
-  ],
-  [
-    'imgur with a token without a user name, which PicList does not use',
-    imgur,
-    { clientId: 'abc', username: '', accessToken: 't0k', proxy: '127.0.0.1:7890' },
-    { clientId: 'abc', proxy: 'http://127.0.0.1:7890' },
-  ],
-  [
-    'imgur with a proxy that is none',
-    imgur,
-    { clientId: 'abc', proxy: 'socks4://127.0.0.1:7890' },
-    { clientId: 'abc' },
-    /"proxy" was not imported/,
-  ],
-  [
-    'lsky of version 2, whose token loses its "Bearer"',
-    lsky,
-    {
-      ...{ ...LSKY, token: 'Bearer 1|abc', strategyId: '3', albumId: '' },
-      permission: { name: 'public', value: 1 },
-    },
-    { ...LSKY_V2, token: '1|abc', strategyId: '3', permission: 'public' },
-    NO_CA,
-  ],
-  ['private lsky', lsky, { ...LSKY, permission: 0 }, { ...LSKY_V2, permission: 'private' }, NO_CA],
-  ['public lsky', lsky, { ...LSKY, permission: 1 }, { ...LSKY_V2, permission: 'public' }, NO_CA],
-  ['lsky by default', lsky, { ...LSKY, permission: 'private(default)' }, LSKY_V2, NO_CA],
-  [
-    'piclist with a key, which goes into the address there',
-    piclist,
-    { host: '10.0.0.5', port: 36677, picbed: 'smms', configName: 'Default', serverKey: 'abc' },
-    {
-      ...{ url: 'http://10.0.0.5:36677', picbed: 'smms', configName: 'Default' },
-      ...{ serverKey: 'abc', keyInQuery: true },
-    },
-    /"keyInQuery"/,
-  ],
-  [
-    'piclist without anything',
-    piclist,
-    { host: '', port: '', picbed: '', configName: '', serverKey: '' },
-    { url: 'http://127.0.0.1:36677' },
-  ],
-  [
-    'smms without a backup domain, which is S.EE now',
-    smms,
-    { token: 'abc', backupDomain: '' },
-    { token: 'abc' },
-    /SM\.MS is now S\.EE/,
-  ],
-  [
-    'smms with a backup domain, in the old form',
-    smms,
-    { token: 'abc', backupDomain: 'smms.example' },
-    { token: 'abc', url: 'https://smms.example/api/v2/upload' },
-  ],
-])('options of PicGo and PicList: %s', (_, provider, old, options, ...notes) => {
-  expect(fromPicGo(provider, { ...old })).toEqual({
-    options: { ...options, keyTemplate: '{filename}{extname}' },
-    notes: notes.map(note => expect.stringMatching(note)),
-  })
 })

@@ -26,7 +26,6 @@ import { explained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { findPathFault } from '../../src/providers/local/key-path.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { fromPicGo } from '../helpers/from-picgo.ts'
 import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../helpers/open-local.ts'
 import { bytesOf, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
@@ -93,30 +92,6 @@ describe('options of local', () => {
     if (served !== undefined) expect(url).toBe(served)
     expect(target.locate === undefined).toBe(served === undefined)
   })
-})
-
-describe("PicList's options of local", () => {
-  it.each([
-    ['https://img.example.com', undefined, 'https://img.example.com'],
-    [' https://img.example.com/a/ ', '/', 'https://img.example.com/a'],
-    ['https://img.example.com', 'b/c', 'https://img.example.com/b/c'],
-    ['https://img.example.com', '图\\a b#?', 'https://img.example.com/%E5%9B%BE/a%20b%23%3F'],
-  ])('customUrl %j and webPath %j give %s', (customUrl, webPath, urlPrefix) => {
-    const { options, notes } = fromPicGo(local, { path: '/srv/pictures', customUrl, webPath })
-    expect(options).toMatchObject({ directory: '/srv/pictures', urlPrefix })
-    expect(options).not.toHaveProperty('serve')
-    expect(notes).toEqual([])
-  })
-
-  it.each([undefined, '', 'ftp://img.example.com', 'https://img.example.com/?q='])(
-    'without a web address (%j), this server serves the files',
-    customUrl => {
-      const { options, notes } = fromPicGo(local, { path: '/srv/pictures', customUrl, webPath: 'x' })
-      expect(options).toMatchObject({ directory: '/srv/pictures', serve: true })
-      expect(options).not.toHaveProperty('urlPrefix')
-      expect(notes.at(-1)).toMatch(/^This server serves the files/)
-    },
-  )
 })
 
 describe('keys that local refuses', () => {

@@ -2,7 +2,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { upyun } from '../../src/providers/upyun/index.ts'
 import { addToken, signRequest } from '../../src/providers/upyun/sign.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { fromPicGo } from '../helpers/from-picgo.ts'
 import { play } from '../helpers/player.ts'
 import { contractAt, describeProvider } from '../helpers/provider-contract.ts'
 import { never, type Options, openTarget, open as openWith, problemOf, put } from '../helpers/target.ts'
@@ -143,56 +142,6 @@ describe('a refusal', () => {
   it('of a check that is none of Upyun says so', async () => {
     const target = await openAt({ status: 404, body: '<h1>Not Found</h1>' })
     await expect(target.check?.(never())).rejects.toThrow('not a response of Upyun. Check "endpoint".')
-  })
-})
-
-describe('options of PicGo and PicList', () => {
-  it('become ours', () => {
-    const translated = fromPicGo(upyun, {
-      ...operator,
-      bucket: 'pictures',
-      url: 'https://img.example.com/',
-      options: '!thumb',
-      path: 'blog/img/',
-      antiLeechToken: 'leech',
-      expireTime: '3600',
-      endpoint: 'v1.api.upyun.com',
-    })
-    expect(translated).toEqual({
-      options: {
-        ...options,
-        urlSuffix: '!thumb',
-        antiLeechToken: 'leech',
-        antiLeechFor: '1h',
-        endpoint: 'https://v1.api.upyun.com',
-        keyTemplate: 'blog/img/{filename}-{sha256-8}{extname}',
-      },
-      notes: [],
-    })
-    const { keyTemplate, ...own } = translated?.options ?? {}
-    expect(upyun.config.strict().safeParse(own).error).toBeUndefined()
-    expect(keyTemplate).toBeDefined()
-  })
-
-  it('that are empty are none', () => {
-    const translated = fromPicGo(upyun, {
-      ...operator,
-      bucket: 'pictures',
-      url: 'https://img.example.com/?x=',
-      options: '',
-      path: null,
-      antiLeechToken: '',
-      expireTime: '',
-      endpoint: false,
-    })
-    expect(JSON.parse(JSON.stringify(translated?.options))).toEqual({
-      ...operator,
-      bucket: 'pictures',
-      keyTemplate: '{filename}-{sha256-8}{extname}',
-    })
-    expect(translated?.notes).toContain(
-      '"url" was not imported: it is not an http or https URL that object keys can be appended to.',
-    )
   })
 })
 

@@ -5,7 +5,6 @@ import { http } from '../../../src/providers/http/index.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { upload } from '../../helpers/form.ts'
-import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { type Answer, play } from '../../helpers/player.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
@@ -334,96 +333,5 @@ describe('http options', () => {
     { url, resultUrl: ['data.url', '{header:Location}'] },
   ])('%j is fine', options => {
     expect(problemOf(http, options)).toBeUndefined()
-  })
-})
-
-describe('http options of PicGo and PicList', () => {
-  const keyTemplate = '{filename}{extname}'
-
-  it('of the plugin web-uploader, with their credentials made secrets', () => {
-    const old = {
-      url: 'https://img.example.com/up?token=a%20b&x={y}',
-      paramName: 'image',
-      jsonPath: 'data.url',
-      customHeader: '{"Authorization":"Bearer abc","Content-Type":"multipart/form-data","X-A":"{b}"}',
-      customBody: '{"album":"5","count":3,"token":"def","contentType":"photo"}',
-    }
-    const translated = fromPicGo(http, old)
-    expect(translated).toEqual({
-      options: {
-        url: 'https://img.example.com/up?token={secret:token}&x=\\{y\\}',
-        field: 'image',
-        headers: { Authorization: '{secret:Authorization}', 'X-A': '\\{b\\}' },
-        fields: { album: '5', count: '3', token: '{secret:token-2}', contentType: 'photo' },
-        resultUrl: 'data.url',
-        secrets: { token: 'a b', Authorization: 'Bearer abc', 'token-2': 'def' },
-        keyTemplate,
-      },
-      notes: [],
-    })
-    const { keyTemplate: _, ...options } = translated.options
-    expect(problemOf(http, options)).toBeUndefined()
-  })
-
-  it.each([
-    ['0.src', 'https://img.example.com/f.png', [{ src: 'https://img.example.com/f.png' }]],
-    ['', 'https://img.example.com/f.png', 'https://img.example.com/f.png'],
-  ])('with the path "%s"', async (jsonPath, expected, body) => {
-    const { url } = await play({ status: 200, body })
-    const { keyTemplate: _, ...options } = fromPicGo(http, { url, paramName: 'f', jsonPath }).options
-    const target = await open(JSON.parse(JSON.stringify(options)))
-    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
-  })
-
-  it.each([
-    ['an object', { 'X-A': 'b' }, { 'X-A': 'b' }, 0],
-    ['no JSON', 'X-A: b', {}, 1],
-    ['a list', '[1]', {}, 1],
-    ['nothing', '', {}, 0],
-    ['no member', undefined, {}, 0],
-  ])('with headers that are %s', (_, customHeader, headers, notes) => {
-    const translated = fromPicGo(http, { url: 'https://img.example.com', customHeader })
-    expect(translated?.options['headers']).toEqual(headers)
-    expect(translated?.notes).toHaveLength(notes)
-  })
-
-  it.each([
-    [
-      'with a prefix',
-      { resDataPath: 'data.path', customPrefix: 'https://cdn.example.com', webPath: '' },
-      'https://cdn.example.com/up/f.png',
-    ],
-    [
-      'with a folder in front of the last part',
-      { resDataPath: 'data.path', customPrefix: 'https://cdn.example.com/', webPath: 'img' },
-      'https://cdn.example.com/img/f.png',
-    ],
-    ['with an address', {}, 'https://img.example.com/f.png'],
-  ])("of PicList's custom uploader %s", async (_, old, expected) => {
-    const body = { data: { path: '/up/f.png', url: 'https://img.example.com/f.png' } }
-    const translated = fromPicGo(http, {
-      endpoint: (await play({ status: 200, body })).url,
-      method: 'PUT',
-      formDataKey: 'image',
-      headers: '{}',
-      body: '{"a":"b"}',
-      uploadScriptName: '',
-      ...old,
-    })
-    expect(translated).toMatchObject({
-      options: { method: 'PUT', field: 'image', fields: { a: 'b' } },
-      notes: [],
-    })
-    const { keyTemplate: _template, ...options } = translated.options
-    const target = await open(JSON.parse(JSON.stringify(options)))
-    await expect(target.put(PICTURE, never())).resolves.toEqual({ url: expected })
-  })
-
-  it('with a script say that it was left out', () => {
-    const translated = fromPicGo(http, { uploadScriptName: 'mine', endpoint: '', method: 'GET' })
-    expect(translated?.notes).toEqual([
-      expect.stringContaining('"uploadScriptName" was not imported'),
-      expect.stringContaining('"method" was not imported'),
-    ])
   })
 })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { webdav } from '../../../src/providers/webdav/index.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
-import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { type Answer, play } from '../../helpers/player.ts'
 import { open, problemOf as problemIn, put } from '../../helpers/target.ts'
 
@@ -141,50 +140,5 @@ describe('a server that does not do what it says', () => {
     expect(requests.map(({ method, size }) => `${method} ${method === 'PUT' ? size : ''}`.trim())).toEqual([
       ...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE', 'PROPFIND'],
     ])
-  })
-})
-
-describe('options of PicList', () => {
-  const read = (options: Record<string, unknown>) => fromPicGo(webdav, options)
-
-  it('become ours', () => {
-    const translated = read({
-      host: 'https://nas.example.com/dav/',
-      sslEnabled: true,
-      username: 'me',
-      password: 'secret',
-      path: '/img/blog/',
-      webpath: 'pictures ä',
-      customUrl: 'img.example.com/',
-      authType: 'digest',
-      options: '!thumb "x"',
-    })
-    expect(translated).toEqual({
-      options: {
-        url: 'https://nas.example.com/dav',
-        ...login,
-        authType: 'digest',
-        directory: 'img/blog',
-        urlPrefix: 'https://img.example.com/pictures%20%C3%A4',
-        urlSuffix: '!thumb%20%22x%22',
-        keyTemplate: '{filename}-{sha256-8}{extname}',
-      },
-      notes: ['"customUrl" has no scheme, so https was assumed. Check "urlPrefix".'],
-    })
-    const { keyTemplate, ...options } = translated?.options ?? {}
-    expect(problemOf(options)).toBeUndefined()
-    expect(keyTemplate).toBeDefined()
-  })
-
-  it.each([
-    [{ host: '192.0.2.7:5005', sslEnabled: false }, 'http://192.0.2.7:5005', undefined],
-    [{ host: 'http://nas.lan' }, 'http://nas.lan', undefined],
-    [{ host: 'nas.lan', path: 'a', webpath: 'b' }, 'http://nas.lan', 'http://nas.lan/b'],
-    [{ host: 'nas.lan', path: 'a', customUrl: 'https://c' }, 'http://nas.lan', 'https://c/a'],
-    [{ host: 'nas.lan', path: null, customUrl: '', webpath: false }, 'http://nas.lan', undefined],
-    [{}, undefined, undefined],
-  ])('%j', (options, url, urlPrefix) => {
-    const translated = read(options)?.options
-    expect([translated?.['url'], translated?.['urlPrefix']]).toEqual([url, urlPrefix])
   })
 })

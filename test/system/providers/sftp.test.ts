@@ -5,7 +5,6 @@ import { orAborted } from '../../../src/flow/cancellation.ts'
 import type { Target, UploadObject } from '../../../src/providers/contract.ts'
 import { sftp } from '../../../src/providers/sftp/index.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
-import { fromPicGo } from '../../helpers/from-picgo.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
 import { hasAll, needsAll } from '../../helpers/needs.ts'
 import { measureGrowth } from '../../helpers/peak-memory.ts'
@@ -109,56 +108,6 @@ describe('options of sftp', () => {
     const { error } = sftp.config.safeParse({ ...minimal, [option]: value })
     expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
     expect(error?.issues[0]?.message).not.toBe('Invalid input')
-  })
-})
-
-describe('options of PicList for sftp', () => {
-  const saved = { host: '192.0.2.10', port: 22, username: 'u', password: 'p', uploadPath: '/var/www/img/' }
-
-  it('are translated', () => {
-    const { options, notes } = fromPicGo(sftp, {
-      ...saved,
-      customUrl: 'https://www.example.com/',
-      webPath: '/img/ü',
-      fileMode: '0664',
-      dirMode: '0775',
-    })
-    expect(options).toEqual({
-      host: '192.0.2.10',
-      port: 22,
-      username: 'u',
-      password: 'p',
-      directory: '/var/www/img',
-      urlPrefix: 'https://www.example.com/img/%C3%BC',
-      fileMode: '0664',
-      directoryMode: '0775',
-      keyTemplate: '{filename}-{sha256-8}{extname}',
-    })
-    expect(sftp.config.parse(options)).toMatchObject({ directory: '/var/www/img' })
-    expect(notes.join('\n')).toContain('"hostFingerprint"')
-  })
-
-  it.each<[string, Options, Options, string | undefined]>([
-    ['no customUrl', {}, { urlPrefix: 'http://192.0.2.10/var/www/img' }, '"customUrl" is missing'],
-    [
-      'a bare customUrl',
-      { customUrl: 'x.org' },
-      { urlPrefix: 'https://x.org/var/www/img' },
-      'https was assumed',
-    ],
-    ['no uploadPath', { uploadPath: '', customUrl: 'https://x.org' }, { directory: '/' }, undefined],
-    ['a port as text', { port: '2222' }, { port: 2222 }, undefined],
-    ['a port that is none', { port: 'x' }, { port: undefined }, undefined],
-    ['a key', { privateKey: '~/.ssh/id', passphrase: 'x' }, { privateKeyFile: '~/.ssh/id' }, undefined],
-    ['a key, which wins', { privateKey: '~/.ssh/id' }, { password: undefined }, undefined],
-    ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was not imported'],
-    ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was not imported'],
-    ['a mode of files', { dirMode: '0664' }, { directoryMode: undefined }, '"dirMode" was not imported'],
-  ])('with %s', (_, more, expected, note) => {
-    const { options, notes } = fromPicGo(sftp, { ...saved, ...more })
-    for (const [name, value] of Object.entries(expected)) expect(options[name]).toEqual(value)
-    if (note !== undefined) expect(notes.join('\n')).toContain(note)
-    expect(notes.join('\n')).not.toContain('"p"')
   })
 })
 
