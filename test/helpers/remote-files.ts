@@ -11,11 +11,9 @@ export const isTemporary = (path: string) => path.includes('.upload-server-')
 /** Ends what a provider was tested with, and fails if it has left temporary files. */
 export async function closeWithoutRests(
   server: { readonly directory: string; close(): Promise<void> },
-  proxy: { close(): Promise<void> },
-  web: { close(): void },
+  ...others: readonly { close(): unknown }[]
 ): Promise<void> {
-  await proxy.close()
-  web.close()
+  for (const other of others) await other.close()
   const files = await listFiles(server.directory)
   await server.close()
   expect(files.filter(isTemporary)).toEqual([])

@@ -31,8 +31,13 @@ export async function open(...parameters: Parameters<typeof openTarget>): Promis
 }
 
 /** Stores bytes or text. */
-export function put(target: Target, key: string, content: string | Buffer = 'bytes'): Promise<Stored> {
-  return target.put(objectOf(key, Buffer.from(content), 'image/png'), never())
+export function put(
+  target: Target,
+  key: string,
+  content: string | Buffer = 'bytes',
+  signal = never(),
+): Promise<Stored> {
+  return target.put(objectOf(key, Buffer.from(content), 'image/png'), signal)
 }
 
 /** What a visitor gets. */

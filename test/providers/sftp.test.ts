@@ -1,14 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import ssh2 from 'ssh2'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { listen } from '../../src/provider-tests/listen.ts'
 import { sftp } from '../../src/providers/sftp/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { objectOf } from '../helpers/provider-contract.ts'
+import { type Options, open, problemOf, put } from '../helpers/target.ts'
 import { startProxy } from '../servers/proxy.ts'
+import { startSsh2 } from '../servers/ssh2.ts'
 
 const PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGVubm9uZW5vbmVub25lbm9uZW5vbmVub25lbm9u me@example\n'
 const PRIVATE_KEY = generateKeyPairSync('ed25519').privateKey.export({
@@ -18,10 +17,49 @@ const PRIVATE_KEY = generateKeyPairSync('ed25519').privateKey.export({
 const PUTTY_KEY = (version: number) =>
   `PuTTY-User-Key-File-${version}: ssh-ed25519\nEncryption: none\nComment: x\nPublic-Lines: 2\n`
 
-function validate(options: Record<string, unknown>): string | undefined {
-  const others = { host: 'example.com', username: 'u', urlPrefix: 'https://img.example.com' }
-  return sftp.validate?.(sftp.config.parse({ ...others, ...options }))
-}
+const MINIMAL = { host: 'example.com', username: 'u', password: 'p', urlPrefix: 'https://img.example.com' }
+
+describe('options of sftp', () => {
+  it.each<[string, Options, string | undefined]>([
+    ['a password', {}, undefined],
+    ['a key', { password: undefined, privateKey: 'k' }, undefined],
+    ['an agent', { password: undefined, agent: '/run/agent' }, undefined],
+    ['a key and a password', { privateKeyFile: 'k', passphrase: 'x' }, undefined],
+    ['nothing', { password: undefined }, 'Set "password"'],
+    ['two keys', { privateKey: 'k', privateKeyFile: 'k' }, 'not both'],
+    ['a passphrase without a key', { passphrase: 'x' }, '"passphrase" needs'],
+  ])('log in with %s: %j', (_, options, complaint) => {
+    const said = problemOf(sftp, { ...MINIMAL, ...options })
+    if (complaint === undefined) expect(said).toBeUndefined()
+    else expect(said).toContain(complaint)
+  })
+
+  it.each([
+    ['host', 'sftp://example.com'],
+    ['host', 'example.com/www'],
+    ['host', 'user@example.com'],
+    ['host', ''],
+    ['port', 0],
+    ['port', 65_536],
+    ['port', '22'],
+    ['username', ''],
+    ['password', ''],
+    ['hostFingerprint', 'MD5:16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48'],
+    ['hostFingerprint', 'SHA256:short'],
+    ['hostFingerprint', []],
+    ['directory', '~/www'],
+    ['directory', 'a\nb'],
+    ['urlPrefix', 'sftp://example.com'],
+    ['urlPrefix', undefined],
+    ['fileMode', '444'],
+    ['fileMode', 'rw-r--r--'],
+    ['directoryMode', '0655'],
+  ])('refuse %s %j', (option, value) => {
+    const { error } = sftp.config.safeParse({ ...MINIMAL, [option]: value })
+    expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
+    expect(error?.issues[0]?.message).not.toBe('Invalid input')
+  })
+})
 
 describe('what is no private key was refused at the first upload only', () => {
   it.each([
@@ -43,24 +81,22 @@ describe('what is no private key was refused at the first upload only', () => {
     await writeFile(path, text)
     for (const options of [{ privateKey: text }, { privateKeyFile: path }]) {
       const [name] = Object.keys(options)
-      const said = validate(options)
+      const said = problemOf(sftp, { ...MINIMAL, ...options })
       if (words === undefined) expect(said).toBeUndefined()
       else expect(said).toContain(`"${name}" is not a usable private key. ${words}`)
     }
   })
 
   it('a file that is not there yet is looked at when the server connects', () => {
-    expect(validate({ privateKeyFile: '/no/such/file' })).toBeUndefined()
+    expect(problemOf(sftp, { ...MINIMAL, privateKeyFile: '/no/such/file' })).toBeUndefined()
   })
 })
 
 /** Begins to store an object at a server that rejects one of the writes, counted from 0, and else says that all went well. */
 async function putAt(rejected?: number) {
   let writes = 0
-  // ssh2 can't read 1 of 200 Ed25519 keys that it generates.
-  const hostKeys = [ssh2.utils.generateKeyPairSync('ecdsa', { bits: 256 }).private]
-  const server = new ssh2.Server({ hostKeys }, client => {
-    client.on('error', () => {}).on('authentication', login => login.accept())
+  const port = await startSsh2(client => {
+    client.on('authentication', login => login.accept())
     client.on('session', accept =>
       accept().on('sftp', acceptSftp => {
         const session = acceptSftp()
@@ -72,17 +108,10 @@ async function putAt(rejected?: number) {
       }),
     )
   })
-  const proxy = await startProxy([await listen(server as never)])
-  const options = { host: '127.0.0.1', port: proxy.port, username: 'u', password: 'p' }
-  const config = sftp.config.parse({ ...options, urlPrefix: 'https://img.example.com' })
-  const target = await sftp.open(config, { name: 'Default', warn: () => {} })
-  onTestFinished(async () => {
-    await target.close?.()
-    await proxy.close()
-    server.close()
-  })
-  const put = () => target.put(objectOf('a.bin', Buffer.alloc(100_000)), new AbortController().signal)
-  return { proxy, put }
+  const proxy = await startProxy([port])
+  onTestFinished(proxy.close)
+  const target = await open(sftp, { ...MINIMAL, host: '127.0.0.1', port: proxy.port }, { warn: () => {} })
+  return { proxy, put: () => put(target, 'a.bin', Buffer.alloc(100_000)) }
 }
 
 it('a write that the server rejects is not reported as stored', async () => {

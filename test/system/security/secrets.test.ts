@@ -14,9 +14,9 @@ import { ask } from '../../helpers/ask.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { examplesOf } from '../../helpers/documents.ts'
 import { list, post } from '../../helpers/form.ts'
-import { makeHostKey } from '../../helpers/host-key.ts'
 import { spawnServer } from '../../helpers/spawn-server.ts'
 import { startApp } from '../../helpers/start-app.ts'
+import { makeHostKey } from '../../servers/ssh2.ts'
 import { serve, serveRaw } from '../../uploader/sources/servers.ts'
 
 const names = new Set<string>()

@@ -1,21 +1,22 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { open, readFile, stat, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import ssh2 from 'ssh2'
-import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { withoutStrayErrors } from '../../../../src/provider-tests/expect.ts'
 import type { KnownHosts } from '../../../../src/providers/contract.ts'
 import { createHostKeys } from '../../../../src/providers/sftp/host-keys.ts'
 import { makeDirectory } from '../../../helpers/directory.ts'
 import { failureOf } from '../../../helpers/failure-of.ts'
-import { makeHostKey } from '../../../helpers/host-key.ts'
+import { listen } from '../../../helpers/listen.ts'
 import { leaveOutOnWindows, needs } from '../../../helpers/needs.ts'
-import { objectOf } from '../../../helpers/provider-contract.ts'
+import { put } from '../../../helpers/target.ts'
 import { makeKey } from '../../../servers/openssh.ts'
-import { openForTest } from './open-sftp.ts'
+import { startSsh2 } from '../../../servers/ssh2.ts'
+import { openSftp } from './open-sftp.ts'
+
+const LOGIN = { username: 'u', password: 'p' }
 
 /** Host keys as a file of known ones has them: kind and Base64. */
 interface HostKey {
@@ -85,21 +86,16 @@ describe('a file of known hosts', () => {
 })
 
 describe('the host key of a server', () => {
-  /** A server of the ssh2 package with these keys, which lets nobody in. */
-  async function serve(...keys: HostKey[]): Promise<number> {
-    const hostKeys = await Promise.all(keys.map(({ path }) => readFile(path)))
-    const server = new ssh2.Server({ hostKeys }, client => {
-      client.on('error', () => {}).on('authentication', context => context.reject())
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    return (server.address() as AddressInfo).port
-  }
+  /** A server with these keys, which lets nobody in. */
+  const serve = async (...keys: HostKey[]) =>
+    startSsh2(
+      client => client.on('authentication', context => context.reject()),
+      await Promise.all(keys.map(({ path }) => readFile(path))),
+    )
 
   async function meet(port: number, knownHosts: KnownHosts, warned: string[] = []) {
     const warn = (message: string) => void warned.push(message)
-    const target = await openForTest({ port, username: 'u', password: 'p' }, warn, knownHosts)
+    const target = await openSftp({ port, ...LOGIN }, { warn, knownHosts })
     return target.findUnknownHost?.(AbortSignal.timeout(10_000))
   }
 
@@ -134,9 +130,9 @@ describe('the host key of a server', () => {
     expect((await meet(port, { kept, others: [] }))?.shown).toContain('ssh-ed25519')
     const knownHosts = { kept, others: [{ path, words: 'the file' }] }
     expect(await meet(port, knownHosts)).toBeUndefined()
-    const target = await openForTest({ port, username: 'u', password: 'p' }, () => {}, knownHosts)
-    const put = target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000))
-    expect((await failureOf(put)).message).toContain('rejected the login')
+    const target = await openSftp({ port, ...LOGIN }, { warn: () => {}, knownHosts })
+    const storing = put(target, 'a.bin', 'a', AbortSignal.timeout(20_000))
+    expect((await failureOf(storing)).message).toContain('rejected the login')
   })
 
   it('is forgotten with the process where the data folder takes no file', async context => {
@@ -157,14 +153,12 @@ it('a server that refuses connections while known_hosts is read ended the proces
   const directory = await makeDirectory()
   const path = join(directory, 'slow')
   execFileSync('mkfifo', [path])
-  const free = createServer().listen(0, '127.0.0.1')
-  await once(free, 'listening')
-  const { port } = free.address() as AddressInfo
-  free.close()
+  const { port, close } = await listen(createServer())
+  await close()
   const knownHosts = { kept: join(directory, 'kept'), others: [{ path, words: 'the file' }] }
-  const target = await openForTest({ port, username: 'u', password: 'p' }, () => {}, knownHosts)
+  const target = await openSftp({ port, ...LOGIN }, { warn: () => {}, knownHosts })
   await withoutStrayErrors(async () => {
-    const storing = failureOf(target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000)))
+    const storing = failureOf(put(target, 'a.bin', 'a', AbortSignal.timeout(20_000)))
     // Opened for writing once somebody reads.
     const pipe = await open(path, 'w')
     for (let turn = 0; turn < 50; turn++) await nextTurn()
@@ -174,9 +168,8 @@ it('a server that refuses connections while known_hosts is read ended the proces
 })
 
 it('a server that speaks no SFTP in its channel ended the process', async () => {
-  const hostKey = makeHostKey()
-  const server = new ssh2.Server({ hostKeys: [hostKey] }, client => {
-    client.on('error', () => {}).on('authentication', login => login.accept())
+  const port = await startSsh2(client => {
+    client.on('authentication', login => login.accept())
     client.on('session', accept =>
       accept().on('subsystem', acceptChannel => {
         const channel = acceptChannel()
@@ -186,13 +179,9 @@ it('a server that speaks no SFTP in its channel ended the process', async () => 
       }),
     )
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
-  const target = await openForTest({ port, username: 'u', password: 'p' }, () => {})
+  const target = await openSftp({ port, ...LOGIN }, { warn: () => {} })
   await withoutStrayErrors(async () => {
-    const put = target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000))
-    expect((await failureOf(put)).message).toContain('sent invalid SFTP data')
+    const storing = put(target, 'a.bin', 'a', AbortSignal.timeout(20_000))
+    expect((await failureOf(storing)).message).toContain('sent invalid SFTP data')
   })
 })
