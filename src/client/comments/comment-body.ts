@@ -1,7 +1,6 @@
 import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import {
-  byFolder,
   describeRow,
   isAllTheSame,
   isComparison,
@@ -10,9 +9,6 @@ import {
   type ReviewRow,
   type Run,
   rowsIn,
-  STATE_LABELS,
-  STATES,
-  shownOf,
   totalsOf,
 } from '../reports/review.ts'
 import {
@@ -28,7 +24,7 @@ import type { Result } from '../result.ts'
 
 /** Below the 65,536 characters that GitHub accepts, including the marker of the comment. GitLab and Gitea accept more. */
 const MOST_BYTES = 63_000
-/** Images that are shown at once. If there are more, the others are collapsible, by folder. */
+/** Images that are shown at once. If there are more, the others are collapsed. */
 const OPEN = 6
 
 /** Texts around the images of a comment. */
@@ -88,45 +84,25 @@ function showReview(review: Review, mostBytes: number): string[] {
   const changed = rowsIn(review, 'changed')
   const failed = listRows(rowsIn(review, 'failed'), mostBytes / 16)
   const isCompared = review.baseline !== undefined
-  // Whole paths, because other folders may have changed images of the same name.
-  const news = new Map(rowsIn(review, 'new').flatMap(({ name, after }) => (after ? [[after, name]] : [])))
-  const added = toGallery([...news.keys()], mostBytes / 8, isCompared ? news : undefined)
+  const news = rowsIn(review, 'new').flatMap(({ name, after }) => (after ? [{ ...after, name }] : []))
+  const added = toGallery(news, mostBytes / 8)
   const moved = listRows(rowsIn(review, 'renamed', 'gone'), mostBytes / 16)
   const room = mostBytes - Buffer.byteLength(failed + added + moved)
-  const some = shownOf(changed)
-  const shown =
-    some.length < changed.length
-      ? [MANY, showFitting(some, room / 2), countFolders(review, room / 4)]
-      : [showChanged(changed, room)]
+  const shown = showChanged(changed, room)
   return [failed, ...shown, added === '' || !isCompared ? added : `New:\n\n${added}`, moved]
 }
 
-const MANY =
-  'So many changes often have one cause, such as other fonts or another version of the browser. Some of them:'
-
-/** The changed images, the most changed first. Those after the first ones are collapsible, by folder. */
-function showChanged(rows: readonly ReviewRow[], mostBytes: number): string {
-  const folders = [...byFolder(rows.slice(OPEN))].map(([folder, some]) =>
-    toDetails(`${toMarkdownCode(folder)}: ${some.length} changed`, showFitting(some, mostBytes / 4)),
-  )
-  const parts = [showFitting(rows.slice(0, OPEN), mostBytes / 2), ...folders]
-  return takeFitting(parts, mostBytes, '\n\n', left => `${left} more folders do not fit here.`)
-}
-
-const showFitting = (rows: readonly ReviewRow[], mostBytes: number) =>
-  takeFitting(rows.map(showRow), mostBytes, '\n\n', left => `${left} more changed. They do not fit here.`)
-
-/** A table with the numbers of each folder. */
-function countFolders({ rows }: Review, mostBytes: number): string {
-  const states = STATES.filter(state => rows.some(one => one.state === state))
-  const folders = [...byFolder(rows)].sort(([a], [b]) => (a < b ? -1 : 1))
-  const lines = folders.map(([folder, rows]) => {
-    const counts = states.map(state => rows.filter(one => one.state === state).length || '')
-    return `| ${[toMarkdownCode(folder), ...counts].join(' | ')} |`
-  })
-  const listed = takeFitting(lines, mostBytes, '\n', left => `\n${left} more folders do not fit here.`)
-  const heads = states.map(state => STATE_LABELS[state])
-  return `| ${['Folder', ...heads].join(' | ')} |\n|---|${'---:|'.repeat(states.length)}\n${listed}`
+/** The changed images, the most changed first. Those after the first ones are collapsed. */
+function showChanged(rows: readonly ReviewRow[], mostBytes: number): string[] {
+  const show = (some: readonly ReviewRow[], room: number) =>
+    takeFitting(some.map(showRow), room, '\n\n', left => `${left} more do not fit here.`)
+  const [first, others] = [show(rows.slice(0, OPEN), mostBytes / 2), rows.slice(OPEN)]
+  if (others.length === 0) return [first]
+  const summary = `${others.length} more changed`
+  return [
+    first,
+    toDetails(summary, show(others, mostBytes - Buffer.byteLength(first + toDetails(summary, '')))),
+  ]
 }
 
 /** The name and the size of the difference, and the images below it. */

@@ -11,7 +11,7 @@ import type { SoughtFile } from '../uploads.ts'
 import { type EarlierImages, hashImages, type Image, readImage } from './images.ts'
 import type { Masks } from './masks.ts'
 import { type Paired, pair } from './pairs.ts'
-import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, shownOf, sortRows } from './review.ts'
+import { MOST_SHOWN, type Review, type ReviewRow, type Run, type State, sortRows } from './review.ts'
 
 export interface FoundDifference {
   /** Share of the pixels that have changed, 0 to 1. */
@@ -211,7 +211,7 @@ async function makeSmaller(
   const isSmall = ({ found }: Plan) =>
     found !== undefined &&
     [found.before, found.after].every(({ width, height }) => Math.max(width, height) <= SMALL)
-  const shown = [...shownOf(changed), ...inState('new').slice(0, MOST_SHOWN)]
+  const shown = [changed, inState('new')].flatMap(some => some.slice(0, MOST_SHOWN))
   let isOff = makeSmall === undefined
   await mapConcurrently(shown, AT_ONCE, async plan => {
     try {

@@ -109,29 +109,8 @@ export function isAllTheSame({ rows }: Review): boolean {
   return rows.every(({ state }) => state === 'same')
 }
 
-/** If more images have changed, only some of them are shown. */
+/** The number of changed images, and of new ones, that a comment shows with differences and smaller copies. */
 export const MOST_SHOWN = 60
-/** Number of samples of many changed images. */
-const SAMPLES = 6
-
-/** The changed images that a comment shows: all of them, or the most changed one of each folder, then the most changed of all. */
-export function shownOf<T extends Pick<ReviewRow, 'name'>>(changed: readonly T[]): readonly T[] {
-  if (changed.length <= MOST_SHOWN) return changed
-  const ofFolders = [...byFolder(changed).values()].flatMap(some => some.slice(0, 1))
-  return [...new Set([...ofFolders, ...changed])].slice(0, SAMPLES)
-}
-
-/** Groups rows by the folders of their names. */
-export function byFolder<T extends Pick<ReviewRow, 'name'>>(rows: readonly T[]): Map<string, T[]> {
-  const folders = new Map<string, T[]>()
-  for (const row of rows) {
-    const folder = row.name.split('/').slice(0, -1).join('/') || '.'
-    const some = folders.get(folder)
-    if (some) some.push(row)
-    else folders.set(folder, [row])
-  }
-  return folders
-}
 
 /** What is known of a change, such as "0.4 % of the pixels changed, 400 × 300 → 400 × 320". */
 export function describeRow({ before, after, share }: ReviewRow): string {

@@ -2,7 +2,7 @@ import { bytes } from '../../log-lines.ts'
 import { addressIn } from '../../page/links.ts'
 import { toMarkdown, toMarkdownCode, toMarkdownText } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
-import { isImageLink, isWebAddress, titleOf, traceViewerOf } from './format.ts'
+import { isImageLink, titleOf, traceViewerOf } from './format.ts'
 
 /** Below the limit of 1 MiB for the summary of a step on GitHub. */
 export const SUMMARY_BYTES = 1000 * 1024
@@ -32,27 +32,19 @@ export function toSummary(results: readonly Result[], mostBytes = SUMMARY_BYTES)
   return `${parts.filter(part => part !== '').join('\n\n')}\n\n`
 }
 
-/**
- * Stored files: images in a table, each with its name above it, and others as links.
- *
- * @param names default: the shortest that tell them apart
- */
-export function toGallery(
-  stored: readonly Result[],
-  mostBytes: number,
-  names: ReadonlyMap<Result, string> = shortNames(stored),
-): string {
+/** Stored files: images in a table, each with its name above it, and others as links. */
+export function toGallery(stored: readonly Result[], mostBytes: number): string {
   const isImage = (one: Result) => isImageLink(one.url ?? '', one)
   const images = stored.filter(isImage)
   const others = stored.filter(one => !isImage(one))
   const links = others.map(one => {
     const viewer = traceViewerOf(one)
     const open = viewer === undefined ? '' : ` · [open](${addressIn(viewer, 'markdown')})`
-    return `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})${open}`
+    return `- [${toMarkdownCode(one.name)}](${addressIn(one.url ?? '', 'markdown')})${open}`
   })
   const cells = images.map(one => {
     const size = one.width === undefined ? '' : ` (${one.width} × ${one.height})`
-    return `${toMarkdownCode(names.get(one) ?? '')}${size}<br>${showImage(one, '', THUMBNAIL)}`
+    return `${toMarkdownCode(one.name)}${size}<br>${showImage(one, '', THUMBNAIL)}`
   })
   const rows = Array.from({ length: Math.ceil(images.length / COLUMNS) }, (_, row) =>
     toRow(cells.slice(row * COLUMNS, (row + 1) * COLUMNS)),
@@ -89,19 +81,6 @@ export function takeFitting(
   })
   const fitting = end < 0 ? texts : [...texts.slice(0, end), more(texts.length - end)]
   return fitting.join(separator)
-}
-
-/** The shortest ends of the paths of files that are different. */
-function shortNames(results: readonly Result[]): Map<Result, string> {
-  const ends = results.map(one => {
-    const names = [titleOf(one.name)]
-    if (!isWebAddress(one.name)) names.unshift(...one.name.split(/[\\/]/).filter(Boolean).slice(0, -1))
-    return names.map((_, index) => names.slice(-index - 1).join('/'))
-  })
-  const counts = new Map<string, number>()
-  for (const end of ends.flat()) counts.set(end, (counts.get(end) ?? 0) + 1)
-  const shortest = (of: readonly string[]) => of.find(end => counts.get(end) === 1) ?? of.at(-1) ?? ''
-  return new Map(results.map((one, index) => [one, shortest(ends[index] ?? [])]))
 }
 
 /** Limits of an image that is shown next to others, pixels: a phone's screen fits, and a long page leaves room for others. */

@@ -171,20 +171,9 @@ describe('--github-summary', () => {
     const text = toSummary(pictures(2))
     expect(text).not.toContain('<details>')
     expect(text).toContain(
-      '<table>\n<tr><td><code>0.png</code> (3 × 2)<br><a href="https://img.example/0.png">',
+      '<table>\n<tr><td><code>out/0.png</code> (3 × 2)<br><a href="https://img.example/0.png">',
     )
     expect(text).toContain('width="3" alt="0.png"></a></td><td>')
-  })
-
-  it('calls files of the same last name by the shortest path that tells them apart', () => {
-    const [one] = pictures(1) as [Result]
-    const names = ['shots/Card/default.png', 'shots/Tooltip/default.png', 'shots/other.png']
-    const text = toSummary(names.map(name => ({ ...one, name })))
-    expect([...text.matchAll(/<code>(.*?)<\/code>/g)].map(([, name]) => name)).toEqual([
-      'Card/default.png',
-      'Tooltip/default.png',
-      'other.png',
-    ])
   })
 
   it('keeps the table, and the failures out of its fold, when the failures alone would fill the comment', () => {
@@ -193,7 +182,7 @@ describe('--github-summary', () => {
     expect(Buffer.byteLength(text)).toBeLessThan(60_000)
     const [before = '', folded = ''] = text.split('<details><summary>20 images</summary>')
     expect(before).toContain('- ❌ <code>f0.png</code>')
-    expect(folded).toContain('<code>19.png</code>')
+    expect(folded).toContain('<code>out/19.png</code>')
     expect(folded).not.toContain('❌')
     expect(before).toMatch(/^- ❌ and \d+ more$/m)
   })
