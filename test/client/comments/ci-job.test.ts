@@ -4,104 +4,72 @@ import { describe, expect, it } from 'vitest'
 import { findJob, readPullRequestUrl, tokenOf } from '../../../src/client/comments/ci-job.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
-/** What the hosts document of their variables. */
+/** Variables, as the CI providers document them: `A=b C=d`. */
+const envOf = (variables: string): Record<string, string> =>
+  Object.fromEntries(
+    variables.split(/\s+/).map(one => {
+      const [name = '', value = ''] = one.split(/=(.*)/s)
+      return [name, decodeURIComponent(value)]
+    }),
+  )
+
 const ACTIONS = {
-  GITHUB_ACTIONS: 'true',
-  GITHUB_API_URL: 'https://api.github.com',
-  GITHUB_REPOSITORY: 'me/app',
-  GITHUB_REF: 'refs/pull/7/merge',
-  GITHUB_WORKFLOW: 'CI',
-  GITHUB_JOB: 'e2e',
-  GITHUB_RUN_NUMBER: '12',
-  GITHUB_RUN_ATTEMPT: '2',
-  GITHUB_TOKEN: 't',
+  ...envOf('GITHUB_ACTIONS=true GITHUB_API_URL=https://api.github.com GITHUB_REPOSITORY=me/app'),
+  ...envOf('GITHUB_REF=refs/pull/7/merge GITHUB_WORKFLOW=CI GITHUB_JOB=e2e GITHUB_TOKEN=t'),
+  ...envOf('GITHUB_RUN_NUMBER=12 GITHUB_RUN_ATTEMPT=2'),
 }
-const GITHUB = { forge: 'github', api: 'https://api.github.com', repo: 'me/app', pull: 7 }
+const CODEBERG = 'https://codeberg.org/api/v1'
+const FORGEJO = {
+  ...ACTIONS,
+  ...{ FORGEJO_ACTIONS: 'true', GITHUB_API_URL: CODEBERG, GITHUB_REF: 'refs/pull/7/head' },
+}
+const GITLAB = envOf('GITLAB_CI=true CI_API_V4_URL=https://gitlab.com/api/v4 CI_PROJECT_ID=1')
+const OF_FORK =
+  'CI_MERGE_REQUEST_PROJECT_ID=2 CI_MERGE_REQUEST_IID=7 CI_JOB_NAME=e2e%201/3 CI_NODE_INDEX=1 CI_PIPELINE_IID=12'
+const WOODPECKER = envOf(
+  'CI=woodpecker CI_REPO=me/app CI_COMMIT_PULL_REQUEST=7 CI_WORKFLOW_NAME=test CI_STEP_NAME=e2e CI_PIPELINE_NUMBER=12',
+)
+const JENKINS =
+  'JENKINS_URL=https://ci CHANGE_URL=https://github.com/me/app/pull/7 STAGE_NAME=e2e BUILD_NUMBER=12'
+
+const GITHUB_PULL = { forge: 'github', api: 'https://api.github.com', repo: 'me/app', pull: 7 }
+const GITEA_PULL = { ...GITHUB_PULL, forge: 'gitea', api: CODEBERG }
+const GITLAB_PULL = { forge: 'gitlab', api: 'https://gitlab.com/api/v4', pull: 7 }
 
 describe('a job of', () => {
-  it.each([
-    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB, name: 'CI / e2e', run: 12_002 }],
-    [
-      'Forgejo Actions',
-      {
-        ...ACTIONS,
-        FORGEJO_ACTIONS: 'true',
-        GITHUB_API_URL: 'https://codeberg.org/api/v1',
-        GITHUB_REF: 'refs/pull/7/head',
-      },
-      { pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' } },
-    ],
-    [
-      'GitLab, for a merge request of a fork',
-      {
-        GITLAB_CI: 'true',
-        CI_API_V4_URL: 'https://gitlab.com/api/v4',
-        CI_PROJECT_ID: '1',
-        CI_MERGE_REQUEST_PROJECT_ID: '2',
-        CI_MERGE_REQUEST_IID: '7',
-        CI_JOB_NAME: 'e2e 1/3',
-        CI_NODE_INDEX: '1',
-        CI_PIPELINE_IID: '12',
-        GITLAB_TOKEN: 't',
-      },
-      {
-        pullRequest: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: '2', pull: 7 },
-        name: 'e2e',
-        part: '1',
-        run: 12,
-      },
-    ],
-    [
-      'Woodpecker',
-      {
-        CI: 'woodpecker',
-        CI_FORGE_TYPE: 'forgejo',
-        CI_FORGE_URL: 'https://codeberg.org',
-        CI_REPO: 'me/app',
-        CI_COMMIT_PULL_REQUEST: '7',
-        CI_WORKFLOW_NAME: 'test',
-        CI_STEP_NAME: 'e2e',
-        CI_PIPELINE_NUMBER: '12',
-      },
-      {
-        pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' },
-        name: 'test / e2e',
-        run: 12,
-      },
-    ],
-    [
-      'GitLab, for a branch with open merge requests',
-      {
-        GITLAB_CI: 'true',
-        CI_API_V4_URL: 'https://gitlab.com/api/v4',
-        CI_PROJECT_ID: '1',
-        CI_PROJECT_PATH: 'a/b/c',
-        CI_OPEN_MERGE_REQUESTS: 'a/b/c!7,a/b/c!9',
-      },
-      {
-        pullRequest: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: 'a/b/c', pull: 7 },
-        isFork: false,
-      },
-    ],
+  it.each<[string, Record<string, string>, object]>([
+    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB_PULL, name: 'CI / e2e', run: 12_002 }],
     [
       'GitHub Actions, in one of two steps',
       { ...ACTIONS, GITHUB_ACTION: '__run_2' },
       { name: 'CI / e2e / __run_2' },
     ],
     [
-      'Jenkins',
-      {
-        JENKINS_URL: 'https://ci',
-        CHANGE_URL: 'https://github.com/me/app/pull/7',
-        STAGE_NAME: 'e2e',
-        BUILD_NUMBER: '12',
-      },
-      { pullRequest: GITHUB, name: 'e2e', run: 12 },
-    ],
-    [
       'GitHub Actions for a branch',
       { ...ACTIONS, GITHUB_REF: 'refs/heads/main' },
       { pullRequest: undefined },
+    ],
+    ['Forgejo Actions', FORGEJO, { pullRequest: GITEA_PULL }],
+    [
+      'GitLab, for a merge request of a fork',
+      { ...GITLAB, ...envOf(OF_FORK) },
+      { pullRequest: { ...GITLAB_PULL, repo: '2' }, name: 'e2e', part: '1', run: 12 },
+    ],
+    [
+      'GitLab, for a branch with open merge requests',
+      { ...GITLAB, CI_PROJECT_PATH: 'a/b/c', CI_OPEN_MERGE_REQUESTS: 'a/b/c!7,a/b/c!9' },
+      { pullRequest: { ...GITLAB_PULL, repo: 'a/b/c' }, isFork: false },
+    ],
+    [
+      'Woodpecker',
+      { ...WOODPECKER, CI_FORGE_TYPE: 'forgejo', CI_FORGE_URL: 'https://codeberg.org' },
+      { pullRequest: GITEA_PULL, name: 'test / e2e', run: 12 },
+    ],
+    ['Jenkins', envOf(JENKINS), { pullRequest: GITHUB_PULL, name: 'e2e', run: 12 }],
+    [
+      'attack: the token of another host would be sent to that of Woodpecker with bitbucket.org',
+      { ...WOODPECKER, CI_FORGE_TYPE: 'bitbucket', CI_FORGE_URL: 'https://bitbucket.org' },
+      { home: undefined, pullRequest: undefined },
     ],
   ])('%s', async (_, env, expected) => {
     expect(await findJob(env)).toMatchObject(expected)
@@ -115,28 +83,23 @@ describe('a job of', () => {
     const file = join(await makeDirectory(), 'event.json')
     await writeFile(file, JSON.stringify(event))
     const job = await findJob({ ...ACTIONS, GITHUB_REF: 'refs/heads/main', GITHUB_EVENT_PATH: file })
-    expect(job?.pullRequest).toEqual(GITHUB)
+    expect(job?.pullRequest).toEqual(GITHUB_PULL)
   })
 
   it.each<[string, Record<string, string>, object, boolean]>([
-    ['a fork', ACTIONS, pullFrom('somebody/app'), true],
-    [
-      'a fork that was deleted',
-      ACTIONS,
-      { pull_request: { head: { repo: null }, base: { repo: { full_name: 'me/app' } } } },
-      true,
-    ],
-    ['a branch', ACTIONS, pullFrom('me/app'), false],
+    ['a fork', ACTIONS, pullFrom({ full_name: 'somebody/app' }), true],
+    ['a fork that was deleted', ACTIONS, pullFrom(null), true],
+    ['a branch', ACTIONS, pullFrom({ full_name: 'me/app' }), false],
     ['a push', ACTIONS, {}, false],
     [
       'a fork at GitLab',
-      { GITLAB_CI: '1', CI_MERGE_REQUEST_SOURCE_PROJECT_ID: '3', CI_MERGE_REQUEST_PROJECT_ID: '2' },
+      { ...GITLAB, ...envOf(`${OF_FORK} CI_MERGE_REQUEST_SOURCE_PROJECT_ID=3`) },
       {},
       true,
     ],
     [
       'a branch at GitLab',
-      { GITLAB_CI: '1', CI_MERGE_REQUEST_SOURCE_PROJECT_ID: '2', CI_MERGE_REQUEST_PROJECT_ID: '2' },
+      { ...GITLAB, ...envOf(`${OF_FORK} CI_MERGE_REQUEST_SOURCE_PROJECT_ID=2`) },
       {},
       false,
     ],
@@ -145,21 +108,6 @@ describe('a job of', () => {
     const file = join(await makeDirectory(), 'event.json')
     await writeFile(file, JSON.stringify(event))
     expect(await findJob({ ...env, GITHUB_EVENT_PATH: file })).toMatchObject({ isFork })
-  })
-
-  it.each([
-    [
-      'Woodpecker with bitbucket.org',
-      {
-        CI: 'woodpecker',
-        CI_FORGE_TYPE: 'bitbucket',
-        CI_FORGE_URL: 'https://bitbucket.org',
-        CI_REPO: 'me/app',
-        CI_COMMIT_PULL_REQUEST: '7',
-      },
-    ],
-  ])('attack: the token of another host would be sent to that of %s', async (_, env) => {
-    expect(await findJob(env)).toMatchObject({ home: undefined, pullRequest: undefined })
   })
 
   it('has the token of its own Git host only', () => {
@@ -179,8 +127,8 @@ describe('a job of', () => {
 })
 
 /** The event of a pull request from a repository. */
-function pullFrom(name: string): object {
-  return { pull_request: { head: { repo: { full_name: name } }, base: { repo: { full_name: 'me/app' } } } }
+function pullFrom(repo: object | null): object {
+  return { pull_request: { head: { repo }, base: { repo: { full_name: 'me/app' } } } }
 }
 
 describe('the address of a pull request', () => {
