@@ -95,60 +95,64 @@ export async function prepareReview(
   signal: AbortSignal,
 ): Promise<Prepared> {
   const now = await hashImages(present, signal)
-  const paired = pair(images, now)
-  const earlier = await renewLinks(images, paired, options)
-  const readOne = (image: Image | undefined) => image && readImage(image, MOST_BYTES, options.fetch, signal)
-  const read: Read = ({ before = -1, after = -1, expected = -1 }) =>
-    Promise.all([readOne(earlier[before] ?? now[expected]), readOne(now[after])])
+  const paired = await renewLinks(pair(images, now), options)
+  const read: Read = ({ before, expected, after }) => {
+    const both = [before ?? expected, after]
+    return Promise.all(both.map(image => image && readImage(image, MOST_BYTES, options.fetch, signal)))
+  }
   const differences = await findDifferences(paired, read, options, signal)
   const plans = paired.map((one): Plan => {
     const found = differences.get(one)
     if (found && found.share * 100 <= options.threshold) return { ...one, state: 'same' }
-    const former = one.state === 'changed' ? earlier[one.before ?? -1]?.entry : undefined
-    const image = found?.image && entryOfBytes(`difference-${parse(one.name).name}.png`, found.image)
+    const former = one.state === 'changed' ? one.before?.entry : undefined
     return {
       ...one,
       ...(found && { found }),
       // If object keys don't depend on the content, it would otherwise replace the new image of the same name.
       ...(former && { earlier: { ...former, fileName: `before-${basename(former.path)}` } }),
-      ...(image && { image }),
+      ...(found?.image && { drawn: entryOfBytes(`difference-${parse(one.name).name}.png`, found.image) }),
     }
   })
   const smaller = await makeSmaller(plans, read, options, signal)
   const entries = (signal.aborted ? [] : plans).flatMap(plan =>
-    [plan.earlier, plan.image, ...Object.values(smaller.get(plan) ?? {})].filter(one => one !== undefined),
+    [plan.earlier, plan.drawn, ...Object.values(smaller.get(plan) ?? {})].filter(one => one !== undefined),
   )
+
+  /** @param resultOf the result of a present image, or of one of `entries` */
+  function toRow(plan: Plan, resultOf: (one: Image | Entry | undefined) => Result | undefined): ReviewRow {
+    const { name, state, from, found } = plan
+    const after = resultOf(plan.after)
+    if (after && isFailure(after)) return { name, state: 'failed', after }
+    const former = plan.before?.result ?? resultOf(plan.expected)
+    const drawn = resultOf(plan.drawn) ?? resultOf(plan.difference)
+    const isShown = state === 'changed' || state === 'gone'
+    const small = smaller.get(plan)
+    const show = (image: Result, size: Dimensions | undefined, small: Entry | undefined): Result => {
+      const url = resultOf(small)?.url
+      return { ...image, ...size, ...(url !== undefined && { small: url }) }
+    }
+    const before = { ...former, name, ...resultOf(plan.earlier), ...hashOf(former) }
+    return {
+      ...{ name, state },
+      ...(former && isShown && { before: show(before, found?.before, small?.before) }),
+      ...(after && {
+        after: show({ ...after, ...hashOf(plan.after?.result) }, found?.after, small?.after),
+      }),
+      ...(drawn && { difference: show(drawn, undefined, small?.difference) }),
+      ...(found && { share: found.share }),
+      ...(from !== undefined && { from }),
+    }
+  }
+
   return {
     entries,
     conclude(results, more) {
-      const uploads = new Map(entries.map((entry, index) => [entry, more[index]]))
-      const uploadOf = (entry: Entry | undefined) => entry && uploads.get(entry)
-      const rows = plans.map((plan): ReviewRow => {
-        const { name, state, from, found, image, ...at } = plan
-        const after = results[at.after ?? -1]
-        if (after && isFailure(after)) return { name, state: 'failed', after }
-        const former = earlier[at.before ?? -1]?.result ?? results[at.expected ?? -1]
-        const drawn = uploadOf(image) ?? results[at.difference ?? -1]
-        const isShown = state === 'changed' || state === 'gone'
-        const small = smaller.get(plan)
-        const show = (image: Result, size: Dimensions | undefined, small: Entry | undefined): Result => {
-          const url = uploadOf(small)?.url
-          return { ...image, ...size, ...(url !== undefined && { small: url }) }
-        }
-        const before = { ...former, name, ...uploadOf(plan.earlier), ...hashOf(former) }
-        return {
-          ...{ name, state },
-          ...(former && isShown && { before: show(before, found?.before, small?.before) }),
-          ...(after && {
-            after: show({ ...after, ...hashOf(now[at.after ?? -1]?.result) }, found?.after, small?.after),
-          }),
-          ...(drawn && { difference: show(drawn, undefined, small?.difference) }),
-          ...(found && { share: found.share }),
-          ...(from !== undefined && { from }),
-        }
-      })
+      const stored = new Map<unknown, Result | undefined>([
+        ...now.map((image, index) => [image, results[index]] as const),
+        ...entries.map((entry, index) => [entry, more[index]] as const),
+      ])
       return {
-        rows: sortRows(rows),
+        rows: sortRows(plans.map(plan => toRow(plan, one => stored.get(one)))),
         ...(name !== undefined && { baseline: { name, ...run } }),
         ...(options.run && { run: options.run }),
       }
@@ -156,11 +160,11 @@ export async function prepareReview(
   }
 }
 
-/** An image of a comparison, and what is uploaded to show it. */
+/** An image of a comparison, and what is uploaded to show it: the earlier image, and the difference. */
 interface Plan extends Paired {
   readonly found?: FoundDifference
   readonly earlier?: Entry
-  readonly image?: Entry
+  readonly drawn?: Entry
 }
 
 /** The smaller copies of one row. */
@@ -169,33 +173,32 @@ type Copies = Partial<Record<'before' | 'after' | 'difference', Entry>>
 /** Reads the earlier and the present image. @throws UploadError */
 type Read = (one: Paired) => Promise<readonly (Uint8Array | undefined)[]>
 
+/** As many files as the server finds in one request. */
+const MOST_RENEWED = 1000
+
 /** Signed links expire. Those of images that are shown are made again, if the server can do it; others stay as they are. */
 async function renewLinks(
-  images: readonly Image[],
   paired: readonly Paired[],
   { find, note }: CompareOptions,
-): Promise<readonly Image[]> {
-  const shown = paired.flatMap(({ state, before = -1 }) => {
-    const { url = '', sha256, size, name = '' } = images[before]?.result ?? {}
-    const isShown = state === 'changed' || state === 'gone'
+): Promise<readonly Paired[]> {
+  const signed = paired.flatMap(one => {
+    const { url = '', name = '', sha256, size } = one.before?.result ?? {}
+    const isShown = one.state === 'changed' || one.state === 'gone'
     const isSigned = URL.canParse(url) && new URL(url).search !== ''
     if (!isShown || !isSigned || sha256 === undefined || size === undefined) return []
-    return [{ before, file: { name: basename(name), sha256, size } }]
+    return [{ one, file: { name: basename(name), sha256, size } }]
   })
-  if (!find || shown.length === 0) return images
-  const some = shown.slice(0, MOST_RENEWED)
+  const some = signed.slice(0, MOST_RENEWED)
+  if (!find || some.length === 0) return paired
   const links = await find(some.map(({ file }) => file)).catch(
     (error: Error) => void note(oneLine(error.message)),
   )
-  const renewed = new Map(some.map(({ before }, index) => [images[before], links?.[index]]))
-  return images.map(image => {
-    const url = renewed.get(image)
-    return url === undefined ? image : { ...image, result: { ...image.result, url } }
+  const renewed = new Map(some.map(({ one }, index) => [one, links?.[index]]))
+  return paired.map(one => {
+    const [url, before] = [renewed.get(one), one.before]
+    return url && before ? { ...one, before: { ...before, result: { ...before.result, url } } } : one
   })
 }
-
-/** As many as the server takes in one request. */
-const MOST_RENEWED = 1000
 
 /** Makes smaller copies of the images that a comment shows. If that fails, it shows the images themselves. */
 async function makeSmaller(

@@ -12,7 +12,9 @@ const at = (inside: string, sha256 = inside): Image => ({
 const never = new AbortController().signal
 
 const show = ({ name, state, from, ...more }: Paired) =>
-  [from, name, state, more.expected, more.difference].filter(one => one !== undefined).join(' ')
+  [from, name, state, more.expected?.inside, more.difference?.inside]
+    .filter(one => one !== undefined)
+    .join(' ')
 
 it('pairs images by their path, and tells renamed ones by their content', () => {
   const before = [at('a.png', '1'), at('Card/old.png', '2'), at('b.png', '3'), at('twin.png', '4')]
@@ -56,8 +58,8 @@ it('shows what Playwright expected, what it got and the difference as one image'
   ]
   const after = [...names.map(name => at(`tests/${name}`)), at('other-actual.png')]
   expect(pair([], after).map(show)).toEqual([
-    'tests/home.png changed 2 1',
-    'tests/menu.png changed 4',
+    'tests/home.png changed tests/home-expected.png tests/home-diff.png',
+    'tests/menu.png changed tests/menu-expected.png',
     'other-actual.png new',
   ])
 })
