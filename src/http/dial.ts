@@ -49,11 +49,12 @@ export class ForbiddenAddress extends Error {}
  * @throws ProxyFailure; ForbiddenAddress; an error of the system or of TLS; the reason of the signal
  */
 export async function dial(endpoint: Endpoint, options: DialOptions): Promise<Socket> {
-  const { signal: outer, tls, trust } = options
+  const { signal: outer, tls } = options
   const limit = beginTimeLimit(DIAL_MS, outer, timeoutError)
+  const limited = { ...options, signal: limit.signal }
   try {
-    const socket = await reach(endpoint, options, limit.signal)
-    return tls ? await startTls(socket, endpoint, tls, trust, limit.signal) : socket
+    const socket = await reach(endpoint, limited)
+    return tls ? await startTls(socket, endpoint, limited) : socket
   } catch (error) {
     outer.throwIfAborted()
     throw error
@@ -79,19 +80,16 @@ export function createAgent(
 }
 
 /** Opens a TCP connection, through the proxy if there is one. */
-async function reach(
-  { host: name, port }: Endpoint,
-  { proxy, allow, trust, lookup }: Omit<DialOptions, 'signal'>,
-  signal: AbortSignal,
-): Promise<Socket> {
+async function reach({ host: name, port }: Endpoint, options: DialOptions): Promise<Socket> {
+  const { proxy, allow, lookup, signal } = options
   const isResolvedHere = proxy === undefined || proxy.protocol === 'socks5:' || allow !== undefined
   const hosts = isResolvedHere ? await orAborted(resolve(name, allow, lookup), signal) : [name]
-  if (!proxy) return connect(name, port, hosts, signal)
+  if (!proxy) return connect({ host: name, port }, hosts, signal)
   let failure: unknown
   for (const host of hosts) {
     try {
-      if (allow && isLoopback(host)) return await connect(host, port, [host], signal)
-      return await reachThrough(proxy, { host, port }, trust, signal)
+      if (allow && isLoopback(host)) return await connect({ host, port }, [host], signal)
+      return await reachThrough(proxy, { host, port }, options)
     } catch (error) {
       failure = error
       if (signal.aborted) break
@@ -103,12 +101,11 @@ async function reach(
 async function reachThrough(
   proxy: ProxyServer,
   target: Endpoint,
-  trust: SecureContext | undefined,
-  signal: AbortSignal,
+  { signal, trust }: DialOptions,
 ): Promise<Socket> {
   try {
-    const plain = await reach(proxy, {}, signal)
-    const socket = proxy.protocol === 'https:' ? await startTls(plain, proxy, {}, trust, signal) : plain
+    const plain = await reach(proxy, { signal })
+    const socket = proxy.protocol === 'https:' ? await startTls(plain, proxy, { signal, trust }) : plain
     return await settle(socket, openTunnel(socket, proxy, target), signal)
   } catch (error) {
     throw explainProxy(proxy, error)
@@ -131,16 +128,10 @@ async function lookUp(host: string): Promise<string[]> {
 }
 
 /** Tries the IP addresses one after the other. */
-function connect(
-  host: string,
-  port: number,
-  addresses: readonly string[],
-  signal: AbortSignal,
-): Promise<Socket> {
+function connect(endpoint: Endpoint, addresses: readonly string[], signal: AbortSignal): Promise<Socket> {
   const found = addresses.map(address => ({ address, family: isIP(address) }))
   const socket = connectTcp({
-    host,
-    port,
+    ...endpoint,
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
@@ -149,15 +140,9 @@ function connect(
   return settle(socket, once(socket, 'connect'), signal)
 }
 
-function startTls(
-  socket: Socket,
-  { host }: Endpoint,
-  options: ConnectionOptions,
-  trust: SecureContext | undefined,
-  signal: AbortSignal,
-): Promise<Socket> {
+function startTls(socket: Socket, { host }: Endpoint, { tls, trust, signal }: DialOptions): Promise<Socket> {
   const servername = isIP(host) ? '' : host
-  const secure = connectTls({ ...(trust && { secureContext: trust }), ...options, socket, host, servername })
+  const secure = connectTls({ ...(trust && { secureContext: trust }), ...tls, socket, host, servername })
   return settle(secure, once(secure, 'secureConnect'), signal)
 }
 

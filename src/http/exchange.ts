@@ -1,6 +1,5 @@
 import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { promisify } from 'node:util'
-import { brotliDecompress, unzip } from 'node:zlib'
+import { brotliDecompressSync, unzipSync } from 'node:zlib'
 import { type Body, readExactly } from '../body.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import { Problem } from '../problem.ts'
@@ -54,12 +53,12 @@ export async function exchange(request: RawRequest, way: Way, signal: AbortSigna
   const url = new URL(request.url)
   const { maxReplyBytes = 1024 * 1024 } = request
   const { response, received, isCut } = await sendAndReceive(request, url, way, maxReplyBytes, signal)
-  const refusal = way.forwarder && ownRefusal(way.forwarder, response)
+  const refusal = way.forwarder && ownRefusal(way.forwarder, url.host, response)
   if (refusal) throw refusal
   const entries = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
   const headers: Record<string, string> = Object.fromEntries(entries)
   const encoding = (headers['content-encoding'] ?? '').trim().toLowerCase()
-  const bytes = await decompress(received, encoding, url, maxReplyBytes)
+  const bytes = decompress(received, encoding, url, maxReplyBytes)
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   return { status: response.statusCode ?? 0, headers, text, isCut, bytes }
 }
@@ -154,26 +153,26 @@ async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>
   request.end()
 }
 
-const DECODERS = { gzip: unzip, 'x-gzip': unzip, deflate: unzip, br: brotliDecompress }
+const DECODERS = new Map([
+  ['gzip', unzipSync],
+  ['deflate', unzipSync],
+  ['br', brotliDecompressSync],
+])
 
 /**
  * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
  *
  * @throws Problem
  */
-async function decompress(
-  bytes: Buffer,
-  encoding: string,
-  { hostname }: URL,
-  maxOutputLength: number,
-): Promise<Buffer> {
-  if (bytes.length === 0 || /^(?:identity)?$/.test(encoding)) return bytes
-  const decode = DECODERS[encoding as keyof typeof DECODERS]
-  const fail = (cause?: unknown): never => {
-    const why = `${hostname} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed`
+function decompress(bytes: Buffer, encoding: string, { hostname }: URL, maxOutputLength: number): Buffer {
+  const decode = DECODERS.get(encoding)
+  if (decode === undefined || bytes.length === 0) return bytes
+  try {
+    return decode(bytes, { maxOutputLength })
+  } catch (cause) {
+    const why = `${hostname} compressed its response (${encoding}), and it could not be decompressed`
     throw new Problem(why, { advice: 'Turn off compression at the server or its proxy.', cause })
   }
-  return decode ? promisify<Buffer, object, Buffer>(decode)(bytes, { maxOutputLength }).catch(fail) : fail()
 }
 
 /** The user name and the password of a URL, as the header for it (RFC 7617). */

@@ -5,6 +5,9 @@ import { excerpt } from './excerpt.ts'
 /** `name` and `unsent`: nothing was sent. `name`, `certificate` and `tls`: it would fail again. */
 type Kind = 'name' | 'unsent' | 'broken' | 'certificate' | 'tls' | 'http'
 
+const TRUST_ADVICE = 'Set "caFile" if it is issued by your own CA.'
+const TLS_ADVICE = 'Use http instead of https if the server does not use TLS.'
+
 /** Why a connection can't be opened or breaks, by code. No other table has these reasons. The first row counts. */
 const FAILURES: readonly [codes: RegExp, kind: Kind, why: string, advice?: string][] = [
   [/^ENOTFOUND$/, 'name', 'its hostname does not exist'],
@@ -12,28 +15,13 @@ const FAILURES: readonly [codes: RegExp, kind: Kind, why: string, advice?: strin
   [/^ECONNREFUSED$/, 'unsent', 'it refuses connections'],
   [/^E(?:HOST|NET)UNREACH$/, 'unsent', 'there is no route to it'],
   [/^(?:ECONNRESET|ECONNABORTED|EPIPE)$/, 'broken', 'it closed the connection'],
+  [/PREMATURE_CLOSE$/, 'broken', 'it closed the connection before the response was complete'],
   [/^ETIMEDOUT$/, 'broken', 'it did not respond in time'],
-  [
-    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    'certificate',
-    'its certificate is for another hostname',
-    'Check the hostname.',
-  ],
-  [
-    /CERT|SELF_SIGNED|^UNABLE_TO_/,
-    'certificate',
-    'its certificate is not trusted',
-    'Set "caFile" if it is issued by your own CA.',
-  ],
-  [
-    /^EPROTO$|^ERR_(?:SSL|TLS)/,
-    'tls',
-    'the TLS handshake failed',
-    'Use http instead of https if the server does not use TLS.',
-  ],
+  [/CERT_ALTNAME/, 'certificate', 'its certificate is for another hostname', 'Check the hostname.'],
+  [/CERT|SELF_SIGNED|^UNABLE_TO_/, 'certificate', 'its certificate is not trusted', TRUST_ADVICE],
+  [/^EPROTO$|^ERR_(?:SSL|TLS)/, 'tls', 'the TLS handshake failed', TLS_ADVICE],
   [/^HPE_HEADER_OVERFLOW$/, 'http', 'its response headers are too long'],
   [/^HPE_/, 'http', 'its response is not valid HTTP'],
-  [/PREMATURE_CLOSE$/, 'broken', 'it closed the connection before the response was complete'],
   [/^Z_|ZLIB|BROTLI|^ERR_?_ERROR_/, 'http', 'its response could not be decompressed'],
 ]
 

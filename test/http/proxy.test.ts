@@ -35,14 +35,14 @@ describe('a proxy', () => {
       'requires a user name and a password (407 No)',
       false,
     ],
-    [http('407 No', 'Proxy-Authenticate: NTLM'), 'offers no supported authentication scheme', false],
-    [http('502 Bad \x1b[31mGateway'), 'could not forward img.example:443 (502 Bad  [31mGateway)', true],
+    [http('407 No', 'Proxy-Authenticate: NTLM'), 'does not support Basic authentication', false],
+    [http('502 Bad \x1b[31mGateway'), 'could not connect to img.example:443 (502 Bad  [31mGateway)', true],
     [
       `${http('403 Forbidden', 'Content-Length: 3')}no!`,
-      'refuses to forward img.example:443 (403 For',
+      'refuses to connect to img.example:443 (403 For',
       false,
     ],
-    [http('302 Found', 'Location: http://login/'), 'refuses to forward', false],
+    [http('302 Found', 'Location: http://login/'), 'refuses to connect', false],
     ['', 'it closed the connection', true],
     ['SSH-2.0-OpenSSH_9.2\r\n', 'its response is not valid HTTP', true],
     [http('200 OK', `X: ${'x'.repeat(100_000)}`), 'its response headers are too long', true],
@@ -59,10 +59,16 @@ describe('a proxy', () => {
     [http('407 No'), 'the proxy "HOST" requires a user name'],
     [
       http('503 Busy', 'X-Squid-Error: ERR_CONNECT_FAIL 111'),
-      'the proxy "HOST" could not forward this (503 Busy)',
+      'the proxy "HOST" could not connect to img.example (503 Busy)',
     ],
-    [http('504 Late', 'Proxy-Status: p; error=x'), 'the proxy "HOST" could not forward this (504 Late)'],
-    [http('403 No', 'Server: tinyproxy/1.11.1'), 'the proxy "HOST" refuses to forward this (403 No)'],
+    [
+      http('504 Late', 'Proxy-Status: p; error=x'),
+      'the proxy "HOST" could not connect to img.example (504 Late)',
+    ],
+    [
+      http('403 No', 'Server: tinyproxy/1.11.1'),
+      'the proxy "HOST" refuses to connect to img.example (403 No)',
+    ],
     [http('403 Forbidden', 'Via: 1.1 p'), 'img.example returned 403'],
   ])('whose own answer to plain HTTP is %j is told from the server', async (answer, words) => {
     const { host } = await answering(answer)
@@ -72,8 +78,8 @@ describe('a proxy', () => {
 
   it.each([
     ['\x05\xff', 'requires a user name and a password'],
-    [socks('\x02'), 'refuses to connect to img.example, port 443 (NotAllowed)'],
-    [socks('\x04'), 'could not connect to img.example, port 443 (HostUnreachable)'],
+    [socks('\x02'), 'refuses to connect to img.example:443 (NotAllowed)'],
+    [socks('\x04'), 'could not connect to img.example:443 (HostUnreachable)'],
     [http('400 Bad Request'), 'is not a SOCKS5 proxy'],
     ['\x05', 'it closed the connection'],
   ])('that answers %j to SOCKS is told by its words', async (answer, words) => {
@@ -192,7 +198,7 @@ describe('a source', () => {
     const { host } = await answering('HTTP/1.1 403 Forbidden\r\n\r\n')
     expect(await failureOf(fetchBy(`http://${host}`, 'https://img.example/', 'public'))).toMatchObject({
       code: 'source_failed',
-      message: `"img.example" could not be fetched: the proxy "${host}" refuses to forward 93.184.215.14:443 (403 Forbidden).`,
+      message: `"img.example" could not be fetched: the proxy "${host}" refuses to connect to 93.184.215.14:443 (403 Forbidden).`,
     })
   })
 })
