@@ -31,9 +31,6 @@ export interface UploadReporterOptions {
   config?: string
   /** Destination: `provider` or `provider/configName`. */
   destination?: string
-  /** The spelling of PicGo and PicList for the two parts of `destination`. */
-  picbed?: string
-  configName?: string
   path?: string
   /** Tests whose attachments are uploaded. Default: `failed`, every attempt with an unexpected result. */
   tests?: 'failed' | 'all'
@@ -60,7 +57,7 @@ interface Attachment {
   readonly name: string
   /** Path of the file, or its bytes. */
   readonly source: string | Buffer
-  /** Name at the destination. */
+  /** Name at the destination, which gives it an extension if it has none. */
   readonly fileName: string
 }
 
@@ -91,12 +88,11 @@ export default class UploadReporter implements Reporter {
     for (const { name, path, body, contentType } of attachments) {
       const source = path ?? body
       if (source === undefined || !types.some(type => contentType.startsWith(type))) continue
-      const extension = path === undefined ? extensionOf(contentType) : extname(path)
       this.#attachments.push({
         test: retry === 0 ? title : `${title} (retry ${retry})`,
         name,
         source,
-        fileName: `${slug(`${test.title} ${name}`)}${/^\.[\w-]{1,16}$/.test(extension) ? extension : ''}`,
+        fileName: slug(`${test.title} ${name}`) + extname(path ?? ''),
       })
     }
   }
@@ -110,12 +106,6 @@ export default class UploadReporter implements Reporter {
     if (summary && results.length > 0) await appendToFile(summary, toSummary(results))
     return required && results.some(one => one.url === undefined) ? { status: 'failed' } : undefined
   }
-}
-
-/** The extension for an attachment without a file. */
-function extensionOf(contentType: string): string {
-  const [, subtype = ''] = /^\w+\/(?:x-)?([\w-]+)/.exec(contentType) ?? []
-  return `.${{ jpeg: 'jpg', svg: 'svg', plain: 'txt', markdown: 'md' }[subtype] ?? subtype}`
 }
 
 /** Makes a file name of the letters and digits, in any language, of a text. */

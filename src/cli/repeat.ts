@@ -45,13 +45,11 @@ export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` 
 export const sayUnfinished = (problem: string) =>
   `All files were stored, but a post-upload step failed: ${problem}`
 
-/** @param dead why the links don't work, as the end of a sentence */
-export function describeUnreachable(dead: string, typed: readonly Typed[], shell: Shell): string {
-  const start = lineFor({ name: '', flags: { config } }, [], typed, shell)
-  return `These links work only while the server is running, and ${dead}. Start it with: ${start}`
-}
-
-/** The remarks at the end of an upload, one line each: post-upload steps that failed, and links that don't work. */
+/**
+ * The remarks at the end of an upload, one line each: post-upload steps that failed, and links that don't work.
+ *
+ * @param dead why the links don't work, as the end of a sentence
+ */
 export function remarksOn(
   results: readonly Result[],
   dead: string | undefined,
@@ -64,10 +62,14 @@ export function remarksOn(
   const ids = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
   const isRemote = typed.some(([name]) => name === 'server')
   const where = typed.filter(([name]) => (name === 'config') !== isRemote)
-  const finish = `Complete the upload without sending the files again: ${lineFor(finalize, ids, where, shell)}`
-  return [
-    ...new Set(problems),
-    ...(ids.length > 0 ? [finish] : []),
-    ...(dead === undefined ? [] : [describeUnreachable(dead, typed, shell)]),
-  ].map(oneLine)
+  const remarks = [...new Set(problems)]
+  if (ids.length > 0)
+    remarks.push(
+      `Complete the upload without sending the files again: ${lineFor(finalize, ids, where, shell)}`,
+    )
+  if (dead !== undefined) {
+    const start = lineFor({ name: '', flags: { config } }, [], typed, shell)
+    remarks.push(`These links work only while the server is running, and ${dead}. Start it with: ${start}`)
+  }
+  return remarks.map(oneLine)
 }
