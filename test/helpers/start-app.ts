@@ -17,6 +17,8 @@ export interface TestApp {
   readonly directory: string
   /** Every line of the log so far, parsed. */
   readonly log: Record<string, unknown>[]
+  /** Has the server run with another configuration. Default: the same again. */
+  reload(config?: Record<string, unknown>): Promise<void>
   /** The log as it left the process. */
   rawLog(): string
   /** Paths of all files below the folder but configuration and store, temporary ones included, relative to it and sorted. */
@@ -61,10 +63,15 @@ async function start(
   await options.prepare?.(directory)
   const file = join(directory, 'upload-server.json')
   const config = options.config ?? {}
-  const server = { port: 0, ...(config['server'] as object | undefined) }
-  await writeFile(file, JSON.stringify({ ...config, server }))
   const env = { XDG_DATA_HOME: join(directory, 'data'), ...options.env }
-  const loaded = await loadConfig({ env, platform: 'linux', cwd: directory, file })
+  const configs: unknown[] = []
+  const load = async (wanted: Record<string, unknown>) => {
+    configs.push(wanted)
+    const server = { port: 0, ...(wanted['server'] as object | undefined) }
+    await writeFile(file, JSON.stringify({ ...wanted, server }))
+    return loadConfig({ env, platform: 'linux', cwd: directory, file })
+  }
+  const loaded = await load(config)
 
   let raw = ''
   const { mask, learn } = createGrowingMask()
@@ -78,7 +85,7 @@ async function start(
   const running = await startServer(loaded, { logger, mask, env }, 0)
   onEnd(async () => {
     await running.stop()
-    expectNoSecret(raw, config, options.env)
+    expectNoSecret(raw, configs, options.env)
   })
 
   return {
@@ -92,6 +99,9 @@ async function start(
         .map(line => JSON.parse(line))
     },
     rawLog: () => raw,
+    async reload(next = config) {
+      await running.reload(await load(next))
+    },
     files: () => listFiles(directory),
   }
 }

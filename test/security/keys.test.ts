@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
@@ -189,6 +191,66 @@ describe('attack: somebody guesses keys', () => {
     const app = await startApp({ config })
     await ask(app.url, 'GET', '/', { headers: { 'X-Forwarded-For': ONE } })
     expect(app.log.filter(line => 'err' in line)).toEqual([])
+  })
+})
+
+describe('a key is replaced by a reload', () => {
+  const withKey = (key: string, maxFailures = 3) => ({
+    server: { key, trustProxy: ['loopback'] },
+    auth: { loopbackExempt: false, maxFailures },
+  })
+  const statusOf = async (app: TestApp, key: string, address = '203.0.113.9') =>
+    (await send(app, { 'X-Upload-Key': key, 'X-Forwarded-For': address })).status
+
+  /** A form that is admitted, and not yet whole. */
+  async function beginForm(url: string, key: string, agent: Agent) {
+    const type = 'multipart/form-data; boundary=b'
+    const headers = { 'X-Upload-Key': key, 'Content-Type': type, Expect: '100-continue' }
+    const sent = request(`${url}/upload`, { method: 'POST', agent, headers })
+    const answered = once(sent, 'response')
+    sent.flushHeaders()
+    await once(sent, 'continue')
+    sent.write('--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhel')
+    return {
+      async finish() {
+        sent.end('lo\r\n--b--\r\n')
+        const [response] = (await answered) as [IncomingMessage]
+        response.resume()
+        await once(response, 'end')
+        return response.statusCode
+      },
+    }
+  }
+
+  it('attack: the old key goes on over connections that were open, while what it had begun ends well', async () => {
+    const app = await startApp({ config: withKey('old-upload-key') })
+    const agent = new Agent({ keepAlive: true, maxSockets: 8 })
+    onTestFinished(() => agent.destroy())
+    const running = await Promise.all(
+      Array.from({ length: 8 }, () => beginForm(app.url, 'old-upload-key', agent)),
+    )
+    await app.reload(withKey('new-upload-key'))
+    expect([await statusOf(app, 'old-upload-key'), await statusOf(app, 'new-upload-key')]).toEqual([401, 200])
+    for (const form of running) expect(await form.finish()).toBe(200)
+    const headers = { 'X-Upload-Key': 'old-upload-key' }
+    const again = request(`${app.url}/upload`, { method: 'POST', agent, headers })
+    again.end('{"list":["data:,hello"]}')
+    const [answer] = (await once(again, 'response')) as [IncomingMessage]
+    answer.resume()
+    expect([again.reusedSocket, answer.statusCode]).toEqual([true, 401])
+  })
+
+  it('attack: somebody guesses on after each reload', async () => {
+    const app = await startApp({ config: withKey('old-upload-key') })
+    expect([await statusOf(app, 'guess-1'), await statusOf(app, 'guess-2')]).toEqual([401, 401])
+    await app.reload(withKey('new-upload-key'))
+    expect([await statusOf(app, 'guess-3'), await statusOf(app, 'new-upload-key')]).toEqual([401, 429])
+    await app.reload(withKey('newer-upload-key'))
+    expect(await statusOf(app, 'newer-upload-key')).toBe(429)
+    expect(await statusOf(app, 'newer-upload-key', '203.0.113.10')).toBe(200)
+    // Whoever runs the server may let them in again.
+    await app.reload(withKey('newer-upload-key', 30))
+    expect(await statusOf(app, 'newer-upload-key')).toBe(200)
   })
 })
 

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { ForeignName } from '../../src/files/foreign-name.ts'
 import { createOwnCheck } from '../../src/files/own-paths.ts'
 import { findWindowsFault } from '../../src/files/windows-path.ts'
@@ -164,16 +163,11 @@ describe('attack: somebody asks for the files of the server itself', () => {
 })
 
 it('attack: somebody asks for the store in use once a reload has named another one', async () => {
-  const directory = await makeDirectory()
-  const config = { database: { path: 'first.db' } }
-  const app = await startApp({ directory, config })
+  const app = await startApp({ config: { database: { path: 'first.db' } } })
   expect((await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).status).toBe(200)
-  const file = join(directory, 'second.json')
-  await writeFile(file, JSON.stringify({ database: { path: 'second.db' } }))
-  const env = { XDG_DATA_HOME: join(directory, 'data') }
-  await app.server.reload(await loadConfig({ env, platform: 'linux', cwd: directory, file }))
-  for (const own of ['first.db', 'second.json', 'upload-server.json'])
-    expectFailure(await post(`${app.url}/upload`, list(join(directory, own))), 403, 'source_forbidden')
+  await app.reload({ database: { path: 'second.db' } })
+  for (const own of ['first.db', 'upload-server.json'])
+    expectFailure(await post(`${app.url}/upload`, list(join(app.directory, own))), 403, 'source_forbidden')
 })
 
 describe('attack: a file changes while it is read', () => {

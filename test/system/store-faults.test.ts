@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import {
   chmod,
   chown,
@@ -14,13 +13,9 @@ import {
   statfs,
   writeFile,
 } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { findFiles } from '../../src/store/history.ts'
-import { openPostgres } from '../../src/store/postgres.ts'
-import { sql } from '../../src/store/sql.ts'
 import { openSqlite as openDatabase } from '../../src/store/sqlite.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
@@ -192,50 +187,6 @@ it.for(FAULTS)(
   },
 )
 
-/** Forwards connections. @returns its port, and `lose`: answers to the next commit, and all later ones there, are lost */
-async function startLossyProxy(port: number) {
-  let isLosing = false
-  const proxy = createServer(client => {
-    const server = connect(port, '127.0.0.1')
-    for (const socket of [client, server]) socket.on('error', () => {})
-    client.on('close', () => server.destroy())
-    server.on('close', () => client.destroy())
-    server.pipe(client)
-    let hasBegun = false
-    client.on('data', bytes => {
-      if (bytes.includes('insert into uploads')) hasBegun = true
-      if (isLosing && hasBegun && bytes.includes('commit')) {
-        server.unpipe(client).resume()
-        isLosing = false
-      }
-      server.write(bytes)
-    })
-  })
-  proxy.listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  onTestFinished(() => void proxy.close())
-  const lose = () => {
-    isLosing = true
-  }
-  return { port: (proxy.address() as AddressInfo).port, lose }
-}
-
-it('an upload that was refused since the answer of the database was lost stayed "uploading" until the next start', async context => {
-  const url = new URL((await newDatabase(context)).url)
-  const proxy = await startLossyProxy(Number(url.port))
-  url.port = String(proxy.port)
-  url.searchParams.set('query_timeout', '500')
-  const directory = await makeDirectory()
-  const store = { driver: 'postgres', url: url.href }
-  const app = await start(directory, store)
-  await expectWorks(app)
-  proxy.lose()
-  await expectRefused(app, unavailable(/did not finish a query in time/))
-  const database = closed(openPostgres(url.href))
-  const states = () => database.read(db => db.all(sql`select state from uploads order by created_at`))
-  await expect.poll(states).toEqual([{ state: 'done' }, { state: 'failed' }])
-})
-
 const STORE = '^The database of the server, store\\.db, '
 const closedBy = (code: string) =>
   new RegExp(`${STORE}can't be read or written \\(${code}\\)\\. .*Fix its folder`)
@@ -343,8 +294,7 @@ it('what a locked store did not take is not forgotten by a reload', async () => 
   bucket.letGo()
   const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
   expect(status).toBe(424)
-  const file = join(directory, 'upload-server.json')
-  await app.server.reload(await loadConfig({ env: {}, platform: 'linux', cwd: directory, file }))
+  await app.reload()
   const finish = () => post(`${app.url}/upload?finalizationId=${finalizationId}`)
   expect(await finish()).toMatchObject({ status: 424 })
   unlock()
