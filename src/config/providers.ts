@@ -101,7 +101,8 @@ export async function readDestinations(
   return read
 }
 
-function readDestination(
+/** @param report gets errors with the path of the option, empty for the destination itself */
+export function readDestination(
   provider: Provider,
   name: string,
   raw: unknown,

@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { secretsOfEnvironment } from '../http/proxy/outgoing.ts'
 import { isRecord, type Json } from '../members.ts'
-import { idOf, type LeftOut } from '../uploader/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
 import { findConfigFile, type WhereToLook } from './file.ts'
 import { interpolate } from './interpolate.ts'
 import { kindOf } from './issues.ts'
@@ -10,7 +10,7 @@ import { type Flags, override, overridesOfFlags, overridesOfVariables, readDoten
 import { isPicGoConfig, lineOf, type Parsed, parseJson } from './parse.ts'
 import { userConfigFile, userDataDirectory } from './paths.ts'
 import type { Import } from './picgo/index.ts'
-import { loadPlugins, NO_PLUGINS, type Plugins } from './plugins.ts'
+import { loadPlugins, NO_PLUGINS } from './plugins.ts'
 import { ConfigError, type OnProblem } from './problems.ts'
 import { listNamed, wholeSchema } from './providers.ts'
 import { configSchema } from './schema.ts'
@@ -19,43 +19,14 @@ export interface LoadOptions extends WhereToLook {
   flags?: Flags
 }
 
-/** A configuration that has been read but not checked. */
-export interface ReadConfig {
-  readonly value: Json
-  /** The file that was read; undefined if there is none. */
-  readonly file: string | undefined
-  /** Directory that relative paths start at. */
-  readonly base: string
-  /** Directory from which plugins are resolved and in which programs are started. */
-  readonly codeBase: string
-  /** Directory for the embedded destination, the database and temporary files. */
-  readonly dataDirectory: string
-  /** Every file that was read. */
-  readonly files: readonly string[]
-  /** Files that a reload would read: the configuration and the `.env` next to it, whether they exist or not. */
-  readonly places: readonly string[]
-  readonly notes: readonly string[]
-  readonly plugins: Plugins
-  /** Passwords in the proxy URLs of the environment. */
-  readonly secrets: readonly string[]
-  /** Destinations of a PicGo or PicList file that can't be used. */
-  readonly leftOut: readonly LeftOut[]
-  /** Where a setting comes from: a flag, a variable or a line of the file. Undefined: it is a default. */
-  placeOf(path: string): string | undefined
-}
-
 /**
  * Reads a configuration in stages: finds the file, parses it, converts it if it is of PicGo, fills in variables,
- * overrides it by the environment and flags, and loads the plugins.
+ * overrides it by the environment and flags, and loads the plugins. The result has not been checked.
  *
  * @param runsPlugins whether plugins are loaded, which runs their code
  * @throws ConfigError if an error leaves nothing to check
  */
-export async function readConfig(
-  options: LoadOptions,
-  report: OnProblem,
-  runsPlugins = true,
-): Promise<ReadConfig> {
+export async function readConfig(options: LoadOptions, report: OnProblem, runsPlugins = true) {
   const { path, value, lines } = findAndParse(options, report)
   const place = path ?? userConfigFile(options)
   const codeBase = dirname(place)
@@ -86,17 +57,26 @@ export async function readConfig(
 
   return {
     value: left?.config ?? whole,
+    /** The file that was read; undefined if there is none. */
     file: path,
+    /** Directory that relative paths start at. */
     base,
+    /** Directory from which plugins are resolved and in which programs are started. */
     codeBase,
+    /** Directory for the embedded destination, the database and temporary files. */
     dataDirectory: userDataDirectory(options),
+    /** Every file that was read. */
     files: [path ?? [], added ? dotenv : [], filled.files].flat(),
+    /** Files that a reload would read, whether they exist or not. */
     places: [place, dotenv],
     notes: [...(left?.notes ?? []), ...notes],
     plugins,
+    /** Passwords in the proxy URLs of the environment. */
     secrets: secretsOfEnvironment({ ...added, ...options.env }),
+    /** Destinations of a PicGo or PicList file that can't be used. */
     leftOut: left?.leftOut ?? [],
-    placeOf(setting) {
+    /** Where a setting comes from: a flag, a variable or a line of the file. Undefined: it is a default. */
+    placeOf(setting: string): string | undefined {
       const isAround = (around: string) => isWithin(setting.toLowerCase(), around.toLowerCase())
       const over = overrides.findLast(one => isAround(one.path.join('.')))
       const line = lineOf(lines, setting)

@@ -11,16 +11,27 @@ const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 /** Files with a configuration, a line `---`, and what is reported of it. */
 const MISTAKES = readdirSync(join(FIXTURES, 'configurations'))
 
+/** Configurations of one line, each with what is reported of it. */
+const LINES = readFileSync(join(FIXTURES, 'mistakes.txt'), 'utf8').matchAll(/^(.*)\n((?: {2}.*\n)+)/gm)
+
+async function reportedOf(name: string, text: string): Promise<string> {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, name), text)
+  const { message } = await loadConfig({ env: {}, platform: 'linux', cwd, file: name }).then(
+    () => expect.fail('this should have failed'),
+    (error: Error) => error,
+  )
+  return `${message.replaceAll(`${cwd}/`, '')}\n`
+}
+
 describe('everything that is wrong is reported at once, with its line:', () => {
   it.each(MISTAKES)('%s', async name => {
     const [text = '', expected] = readFileSync(join(FIXTURES, 'configurations', name), 'utf8').split('---\n')
-    const cwd = await makeDirectory()
-    await writeFile(join(cwd, name), text)
-    const { message } = await loadConfig({ env: {}, platform: 'linux', cwd, file: name }).then(
-      () => expect.fail('this should have failed'),
-      (error: Error) => error,
-    )
-    expect(`${message.replaceAll(`${cwd}/`, '')}\n`).toBe(expected)
+    expect(await reportedOf(name, text)).toBe(expected)
+  })
+
+  it.each([...LINES].map(([, text = '', reported]) => [text, reported]))('%s', async (text, reported) => {
+    expect(await reportedOf('c.json', text ?? '')).toBe(`Could not load c.json:\n${reported}`)
   })
 })
 

@@ -150,41 +150,12 @@ describe('the file may', () => {
     ['hold comments', '// one\n{ /* two */ "server": { "port": 1 } // three\n}\n// four'],
     ['hold trailing commas', '{ "server": { "port": 1, }, "auth": { "keys": [], }, }'],
     ['hold all of it', '\ufeff// x\r\n{"server":{"port":1,},}'],
+    ['name its schema for editors', '{"$schema":"./config.schema.json","server":{"port":1}}'],
     ['hold quotes, slashes and braces in text', '{"server":{"port":1,"key":"a\\"b//c/*d*/{e}\\\\"}}'],
     ['be UTF-16, as PowerShell writes it', Buffer.from('\ufeff{"server":{"port":1}}', 'utf16le')],
   ])('%s', async (_, text) => {
     expect((await load(text)).settings.server.port).toBe(1)
   })
-
-  it('name its schema for editors', async () => {
-    expect(await problemsOf({ $schema: './config.schema.json' })).toEqual([])
-  })
-})
-
-describe('what is no JSON is reported with line and column', () => {
-  it.each([
-    ['{\n  "server": {\n    "port" 1\n  }\n}', 'is not valid JSON: colon expected in line 3, column 12'],
-    ['{"a": 1 "b": 2}', 'is not valid JSON: comma expected in line 1, column 9'],
-    ['{"a": nope}', 'is not valid JSON: invalid symbol in line 1, column 7'],
-    ["{'a': 1}", 'is not valid JSON: invalid symbol in line 1, column 2'],
-    ['{"a": "x', 'is not valid JSON: unexpected end of string in line 1, column 7'],
-    ['{"a": 1', 'is not valid JSON: close brace expected in line 1, column 8'],
-    ['', 'is not valid JSON: value expected in line 1, column 1'],
-    ['{} {}', 'is not valid JSON: end of file expected in line 1, column 4'],
-  ])('%j', async (text, problem) => {
-    expect(await problemsOf(text)).toEqual([problem])
-  })
-})
-
-it.each([
-  ['[{"server":{}}]', 'a list'],
-  ['"x"', 'a string'],
-  ['null', 'null'],
-  ['7', 'a number'],
-])('a file that holds %s is refused', async (text, kind) => {
-  expect(await problemsOf(text, { env: { UPLOAD_SERVER_PORT: '1' } })).toEqual([
-    `must contain an object, not ${kind}`,
-  ])
 })
 
 it.each([
@@ -197,98 +168,18 @@ it.each([
   expect(await problemsOf(config)).toEqual([])
 })
 
-// All others are in test/fixtures/configurations.
-describe('a mistake that no other can stand beside is reported with its path and what is allowed', () => {
-  const HOST =
-    'server.host: must be an IP address, a hostname or the absolute path of a Unix socket, without http:// and without a port'
-  const LISTENING =
-    'server.publicUrl: must have a host that clients can connect to, not 0.0.0.0 or [::], on which a server only listens'
-
-  it.each<[unknown, string]>([
-    ...['http://0.0.0.0', '0.0.0.0:8080', '1.2.3.999', '127.1', 'a b', 'run/x.sock', '*'].map(
-      (host): [unknown, string] => [{ server: { host } }, HOST],
-    ),
-    ...['http://0.0.0.0:36677', 'http://0', 'http://[::]:36677'].map((publicUrl): [unknown, string] => [
-      { server: { publicUrl } },
-      LISTENING,
-    ]),
-    ...['img.example.com', 'ftp://img.example.com', 'https://a:99999', 'https://1.2.3.999'].map(
-      (publicUrl): [unknown, string] => [
-        { server: { publicUrl } },
-        'server.publicUrl: must be an http or https URL',
-      ],
-    ),
-    [{ server: { publicUrl: 'https://a/?b' } }, 'server.publicUrl: must not have a query or a fragment'],
-    ...['Content-Length', 'Cookie', 'x-forwarded-for', 'Accept', 'X-Upload-Key'].map(
-      (userHeader): [unknown, string] => [
-        { auth: { reverseProxy: { from: ['10.0.0.2'], userHeader } } },
-        'auth.reverseProxy.userHeader: must not be a header with a meaning of its own',
-      ],
-    ),
-    [
-      { auth: { reverseProxy: { from: ['10.0.0.2'] } } },
-      'auth.reverseProxy.userHeader: is missing. Set it to the header in which the reverse proxy names the person, or set preset',
-    ],
-    [{ server: { port: 80.5 } }, 'server.port: must be a whole number'],
-    [{ keyTemplate: '{filename' }, 'keyTemplate: has an unmatched brace near "{filename"'],
-    [{ providers: null }, 'providers: must be an object, not null'],
-    [{ providers: { local: {} } }, 'providers: has no destination. Add one as providers.TYPE.NAME'],
-  ])('%j', async (config, problem) => {
-    expect(await problemsOf(config)).toEqual([problem])
-  })
+it.each(['local', 'local/blog', 'local/Default'])('the default %j can be chosen among several', async id => {
+  const providers = { local: { Default: LOCAL, blog: LOCAL } }
+  expect((await load({ default: id, providers })).settings.default).toBe(id)
 })
 
-it('names that stand twice in one object are found by their meaning, not their spelling', async () => {
-  expect(await problemsOf('{"log": {}, "\\u006cog": {}}')).toEqual([
-    'log: is set twice, the second time in line 1. Remove one of them',
-  ])
+it('a setting may name a destination by the alias of its provider', async () => {
+  const s3 = { region: 'r', bucket: 'b', accessKeyId: 'i', secretAccessKey: 's', linkType: 'presigned' }
+  const keys = [{ name: 'k', key: 'k', destinations: ['aws-s3', 'aws-s3-plist/blog'] }]
+  const config = { default: 'aws-s3/blog', auth: { keys }, providers: { s3: { blog: s3 }, ...PROVIDERS } }
+  const { destinations, settings } = await load(config)
+  expect(idOf(chooseDestination({ destinations, defaultId: settings.default }))).toBe('s3/blog')
 })
-
-describe('default', () => {
-  const several = { local: { Default: LOCAL, blog: LOCAL } }
-  const list = 'Available: "local/Default", "local/blog"'
-  const nothing = (id: string) => `default: "${id}" is not a destination. ${list}`
-  const form = 'default: must be a destination, written "provider" or "provider/configName"'
-
-  it.each<[string | undefined, string[]]>([
-    [undefined, [`default: is required, because there are several destinations. ${list}`]],
-    ...['local', 'local/blog', 'local/Default'].map((id): [string, string[]] => [id, []]),
-    ...['local/Blog', 'nope', 'nope/blog', 'blog', 's3'].map((id): [string, string[]] => [id, [nothing(id)]]),
-    ...['', '/', '/x', 'local/', 'local//x'].map((id): [string, string[]] => [id, [form]]),
-  ])('of %j among several', async (id, problems) => {
-    expect(await problemsOf({ default: id, providers: several })).toEqual(problems)
-  })
-
-  it('is not settled by a provider with several configurations, and not needed for one destination', async () => {
-    const providers = { local: { a: LOCAL, b: LOCAL } }
-    expect(await problemsOf({ default: 'local', providers })).toEqual([
-      expect.stringMatching(/^default: "local" can't be used\. local has several destinations/),
-    ])
-    expect((await load({ providers: PROVIDERS })).settings.default).toBeUndefined()
-  })
-})
-
-it.each(['aws-s3', 'aws-s3-plist'])(
-  '%s of PicGo is called s3 here, also where a setting names a destination',
-  async alias => {
-    const keys = [{ name: 'k', key: 'k', destinations: [alias, `${alias}/blog`] }]
-    const s3 = {
-      endpoint: 'https://s3.example',
-      bucket: 'b',
-      region: 'r',
-      accessKeyId: 'i',
-      secretAccessKey: 'hunter2',
-    }
-    const blog = { ...s3, urlPrefix: 'https://img.example' }
-    const config = { default: `${alias}/blog`, auth: { keys }, providers: { s3: { blog }, ...PROVIDERS } }
-    const { destinations, settings, secrets } = await load(config)
-    expect(idOf(chooseDestination({ destinations, defaultId: settings.default }))).toBe('s3/blog')
-    expect(secrets).toContain('hunter2')
-    expect(await problemsOf({ providers: { [alias]: { blog } } })).toEqual([
-      `providers.${alias}: is not a provider. It is called "s3" here`,
-    ])
-  },
-)
 
 it('destinations are not said to be available when their provider is unknown', async () => {
   const providers = { ...PROVIDERS, nope: { a: {} } }

@@ -4,7 +4,6 @@ import { interpolate } from '../../src/config/interpolate.ts'
 import { isPicGoConfig } from '../../src/config/parse.ts'
 import { importPicGo as importFile, leaveOutUnusable } from '../../src/config/picgo/index.ts'
 import { configSchema } from '../../src/config/schema.ts'
-import { UPLOADERS } from '../helpers/picgo-uploaders.ts'
 
 type Json = Record<string, unknown>
 
@@ -17,18 +16,33 @@ async function importPicGo(file: Json) {
   return { config, notes: [...notes], providers: config['providers'] as Record<string, Record<string, Json>> }
 }
 
-/** What `config import` prints of each file, and what it reports. */
+/** Parts of files, each with its name before it, and what becomes of it after it: the configuration, and what is reported. */
+const PARTS = readFileSync(new URL('parts.txt', FOLDER), 'utf8').matchAll(/^# (.*)\n(.*)\n((?: {2}.*\n)+)/gm)
+
+/** What `config import` prints of a file, and what it reports. */
+async function printed(file: Json, indent?: number): Promise<string[]> {
+  const problems: string[] = []
+  const { config, notes } = await leaveOutUnusable(await importFile(file), (_, one) => problems.push(one))
+  expect(configSchema.safeParse(config).error).toBeUndefined()
+  return [JSON.stringify(config, undefined, indent), ...notes, ...problems]
+}
+
 describe('a file of PicGo or PicList becomes a configuration, and notes say what was left out:', () => {
   it.each(FIXTURES)('%s', async name => {
     const file = readFixture(name)
-    const problems: string[] = []
-    const imported = await leaveOutUnusable(await importFile(file), (_, problem) => problems.push(problem))
+    const lines = await printed(file, 2)
     expect(file).toEqual(readFixture(name))
-    expect(configSchema.safeParse(imported.config).error).toBeUndefined()
-    const printed = [JSON.stringify(imported.config, undefined, 2), ...imported.notes, ...problems]
     const golden = new URL(name.replace('.json', '.txt'), FOLDER)
-    await expect(`${printed.join('\n')}\n`).toMatchFileSnapshot(golden.pathname)
+    await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot(golden.pathname)
   })
+
+  it.each([...PARTS].map(([, name = '', text = '', becomes]) => [name, text, becomes]))(
+    '%s',
+    async (_, text, becomes) => {
+      const lines = (await printed(JSON.parse(text ?? ''))).filter(line => !line.startsWith('Files at '))
+      expect(lines.map(line => `  ${line}\n`).join('')).toBe(becomes)
+    },
+  )
 
   it.each(FIXTURES.filter(name => !/images|renaming/.test(name)))(
     'repeats no secret of %s in a note',
@@ -104,239 +118,9 @@ describe('whatever the file holds', () => {
     })
   })
 
-  it('a configuration called __proto__ is like any other, and an uploader called constructor inherits nothing', async () => {
+  it('a configuration called __proto__ is like any other', async () => {
     const configList = [{ _configName: '__proto__', token: 't' }]
     const { providers } = await importPicGo({ picBed: {}, uploader: { smms: { configList } } })
     expect(Object.keys(providers['smms'] ?? {})).toEqual(['__proto__'])
-    const { config, notes } = await importPicGo({ picBed: { uploader: 'constructor' } })
-    expect(config).toEqual({ default: 'constructor/Default' })
-    expect(notes).toHaveLength(2)
-  })
-})
-
-describe('the default destination', () => {
-  const github = (name: string, id: string) => ({ _configName: name, _id: id, repo: `me/${id}`, token: 't' })
-  const three = [github('A', 'a'), github('B', 'b'), github('C', 'c')]
-  const old = { repo: 'me/old', token: 't' }
-
-  it.each<[string, Json | undefined, Json | undefined, string, number]>([
-    ['that defaultId names', { configList: three, defaultId: 'b' }, undefined, 'B', 0],
-    ['of the active copy: unknown defaultId', { configList: three, defaultId: 'x' }, three[2], 'C', 1],
-    ['of the active copy: no defaultId', { configList: three }, three[1], 'B', 0],
-    ['that is the first: nothing names one', { configList: three, defaultId: '' }, undefined, 'A', 0],
-    ['of the active copy: empty list', { configList: [], defaultId: '' }, three[1], 'B', 0],
-    ['of the active copy: no list', undefined, old, 'Default', 0],
-    ['of the list: the copy differs', { configList: three }, { ...three[0], token: 'edited' }, 'A', 1],
-  ])('is the one %s', async (_, store, copy, expected, count) => {
-    const { config, notes } = await importPicGo({
-      picBed: { uploader: 'github', current: 'imgur', ...(copy && { github: copy }) },
-      uploader: { ...(store && { github: store }) },
-    })
-    expect(config['default']).toBe(`github/${expected}`)
-    expect(config).toMatchObject({ providers: { github: { [expected]: { token: 't' } } } })
-    expect(notes.filter(note => /defaultId|differs/.test(note))).toHaveLength(count)
-  })
-
-  it('is left to our own rule when no uploader is current', async () => {
-    const one = await importPicGo({ picBed: { imgur: { clientId: 'c' } } })
-    expect([one.config['default'], one.notes]).toEqual([undefined, []])
-    const two = await importPicGo({ picBed: { github: old, imgur: { clientId: 'c' } } })
-    expect(two.config).not.toHaveProperty('default')
-    expect(two.notes.join()).toContain('"picBed.uploader" is missing')
-  })
-
-  it.each([
-    ['is not supported', { uploader: 'picgo-cloud' }, 'PicGo Cloud accepts uploads only from PicGo'],
-    ['is blocked', { uploader: 'gitee' }, 'Gitee blocks requests from other websites'],
-    ['comes from a plugin', { uploader: 'x', x: { url: 'u' } }, 'there is no provider for "x"'],
-    ['is that of another plugin', { uploader: 'lankong' }, 'Configure the provider "lsky" instead'],
-    ['is that of another plugin', { uploader: 'minio' }, 'Configure the provider "s3" instead'],
-    ['is that of another plugin', { uploader: 'alist' }, 'Configure the provider "openlist" instead'],
-    ['is that of another plugin', { uploader: 'githubPlus' }, 'Configure the provider "github" instead'],
-    [
-      'was never filled in',
-      { uploader: 'smms', smms: { token: '' } },
-      'has no usable settings. Complete them',
-    ],
-    ['has no configuration', { uploader: 'smms' }, 'has no usable settings. Complete them'],
-  ])('does not move to another destination when the current uploader %s: %j', async (_, picBed, reason) => {
-    const { config, notes, providers } = await importPicGo({ picBed: { ...picBed, github: three[0] } })
-    expect(Object.keys(providers)).toEqual(['github'])
-    expect(config['default']).toBe(`${picBed.uploader}/Default`)
-    expect(notes.at(-1)).toContain(`"picBed.uploader" is "${picBed.uploader}", which `)
-    expect(notes.at(-1)).toContain(reason)
-  })
-
-  it('does not move to the S3 configuration of another uploader that has the same name', async () => {
-    const { config, providers } = await importPicGo({
-      picBed: { uploader: 'aws-s3', 'aws-s3-plist': { bucketName: 'private' } },
-      uploader: { 'aws-s3': { configList: [{ _id: '1', _configName: 'Default' }], defaultId: '1' } },
-    })
-    expect(config['default']).toBe('s3/Default')
-    expect(Object.keys(providers['s3'] ?? {})).toEqual(['Default-2'])
-  })
-})
-
-describe('settings', () => {
-  it.each<[Json, Json, number]>([
-    ...([36677, '36677', ' 36677 '] as const).map((port): [Json, Json, number] => [
-      { server: { port } },
-      { server: { port: 36677 } },
-      0,
-    ]),
-    ...[0, 65536, 80.5, '', true, [80], null].map((port): [Json, Json, number] => [
-      { server: { port } },
-      {},
-      1,
-    ]),
-    [{ serverKey: 'a' }, { server: { key: 'a' } }, 0],
-    [{ server: { secret: ' a ' } }, { server: { key: 'a' } }, 0],
-    [{ serverKey: 123456 }, { server: { key: '123456' } }, 0],
-    [{ serverKey: '', server: { secret: 'b' } }, { server: { key: 'b' } }, 0],
-    [{ serverKey: 'a', server: { secret: 'a' } }, { server: { key: 'a' } }, 0],
-    [{ serverKey: 'a', server: { secret: 'b' } }, { server: { key: 'a' } }, 1],
-    [{ serverKey: null, server: { secret: null } }, {}, 0],
-    [{ serverKey: ['a'] }, {}, 1],
-    [{ logLevel: ['all'] }, { log: { level: 'info' } }, 0],
-    [{ logLevel: ['success', 'error'] }, { log: { level: 'info' } }, 0],
-    [{ logLevel: ['error', 'warn'] }, { log: { level: 'warn' } }, 0],
-    [{ logLevel: 'error' }, { log: { level: 'error' } }, 0],
-    [{ logLevel: ['none'] }, { log: { level: 'error' } }, 0],
-    [{ logLevel: ['loud'] }, {}, 1],
-    [{ logLevel: {} }, {}, 1],
-  ])('%j become %j, with %d notes', async (settings, expected, count) => {
-    const { config, notes } = await importPicGo({ picBed: { imgur: { clientId: 'c' } }, settings })
-    const { providers: _, ...rest } = config
-    expect(rest).toEqual(expected)
-    expect(notes).toHaveLength(count)
-  })
-
-  it('of the server may be at the top', async () => {
-    const { config } = await importPicGo({
-      picBed: {},
-      server: { port: '8080', host: '0.0.0.0', secret: 's' },
-    })
-    expect(config['server']).toEqual({ port: 8080, host: '0.0.0.0', key: 's' })
-  })
-
-  it('that are switched off get no notes', async () => {
-    const { notes } = await importPicGo({
-      picBed: { imgur: { clientId: 'c' }, transformer: 'base64', proxy: '' },
-      settings: { urlRewrite: { rules: [{ match: 'a', replace: 'b', enable: false }] }, rename: false },
-      buildIn: {
-        compress: { quality: '100', isConvert: false, isConvertMap: { smms: false }, convertFormat: 'webp' },
-        watermark: { isAddWatermark: false, isFullScreenWatermark: true },
-      },
-      picgoPlugins: { 'picgo-plugin-s3': true, 'picgo-plugin-compress': false },
-    })
-    expect(notes).toEqual([])
-  })
-
-  it('of the links and the gallery', async () => {
-    const rules = [
-      { match: '^https://raw\\.', replace: 'https://cdn.', enable: true, ignoreCase: true },
-      { match: 'x', replace: 'y', enable: false },
-      { match: '(', replace: 'y' },
-    ]
-    const uploaded = [{ imgUrl: 'https://x.example/a.png' }]
-    const file = { picBed: { imgur: { clientId: 'c' } }, settings: { urlRewrite: { rules } }, uploaded }
-    const { providers, notes } = await importPicGo(file)
-    const urlRewrite = [{ from: '^https://raw\\.', to: 'https://cdn.', flags: 'i' }]
-    expect(providers['imgur']?.['Default']).toMatchObject({ urlRewrite })
-    expect(notes).toEqual([
-      '"settings.urlRewrite.rules[2]" was skipped: it is not a valid rule.',
-      '"uploaded" was ignored: the gallery is not imported.',
-    ])
-  })
-})
-
-describe('pictures', () => {
-  const WATERMARK = { isAddWatermark: true, watermarkType: 'text', watermarkText: '© me' }
-
-  async function translate(buildIn: Json) {
-    const uploader = {
-      github: { configList: [{ ...UPLOADERS['github'], _configName: 'a', _id: 'a' }], defaultId: 'a' },
-      imgur: { configList: [{ _configName: 'b', _id: 'b', clientId: 'c' }], defaultId: 'b' },
-    }
-    const { config, notes, providers } = await importPicGo({
-      picBed: { uploader: 'github' },
-      uploader,
-      buildIn,
-    })
-    expect(configSchema.safeParse(config).error).toBeUndefined()
-    const images = (type: string, name: string) => providers[type]?.[name]?.['images']
-    return {
-      images: config['images'],
-      github: images('github', 'a'),
-      imgur: images('imgur', 'b'),
-      notes: notes.filter(note => note.includes('buildIn')),
-    }
-  }
-
-  it('of single uploaders and configurations become those of destinations', async () => {
-    const { images, github, imgur, notes } = await translate({
-      compress: { quality: 80, isRemoveExif: true, isRemoveExifMap: { imgur: false, github: true } },
-      watermark: { ...WATERMARK, isAddWatermark: false, isAddWatermarkMap: { github: false } },
-      list: [{ id: 'a', compress: { quality: 50 }, watermark: { isAddWatermark: true } }],
-    })
-    expect(images).toEqual({ quality: 80, stripMetadata: true })
-    expect(imgur).toEqual({ quality: 80 })
-    expect(github).toEqual({ quality: 50, stripMetadata: true, watermark: { text: '© me' } })
-    expect(notes).toEqual([])
-    const off = await translate({ compress: { quality: 80, qualityMap: { imgur: 100 } } })
-    expect(off.imgur).toEqual({})
-  })
-})
-
-describe('PicList', () => {
-  const github = (name: string) => ({
-    ...UPLOADERS['github'],
-    _id: name,
-    _configName: name,
-    path: `${name}/`,
-  })
-  const imgur = { _id: 'h', _configName: 'Host', clientId: 'c' }
-
-  function importList(
-    settings: Json,
-    { second = github('backup') as unknown, uploader = 'github', buildIn = {} } = {},
-  ) {
-    const picBed = { uploader: 'github', secondUploader: uploader, secondUploaderConfig: second }
-    const lists = {
-      github: { configList: [github('blog'), github('backup')], defaultId: 'blog' },
-      imgur: { configList: [imgur], defaultId: 'h' },
-    }
-    return importPicGo({ picBed, settings, buildIn, uploader: lists })
-  }
-  const mirrorsOf = ({ providers }: { providers: Record<string, Record<string, Json>> }) =>
-    Object.values(providers).flatMap(named =>
-      Object.entries(named).map(([name, { mirrors }]) => `${name} > ${mirrors}`),
-    )
-
-  it("'s second uploader is a mirror of every other destination, and none of itself", async () => {
-    const listed = await importList({ enableSecondUploader: true })
-    expect(mirrorsOf(listed)).toEqual(['blog > github/backup', 'backup > undefined', 'Host > github/backup'])
-    const other = await importList({ enableSecondUploader: true }, { second: github('other') })
-    expect(mirrorsOf(other)).toContain('backup > github/other')
-    const off = await importList({ enableSecondUploader: false })
-    expect(mirrorsOf(off).join()).not.toContain('github/')
-  })
-
-  it.each([
-    ['telegraphplist', { _id: 'x' }, 'nothing of "telegraphplist" can be used here'],
-    ['github', {}, 'nothing of "github" can be used here'],
-    ['', {}, 'no second uploader is chosen'],
-  ])("'s second uploader %j %j is said to be left out", async (uploader, second, why) => {
-    const imported = await importList({ enableSecondUploader: true }, { second, uploader })
-    expect(imported.notes).toContain(`"settings.enableSecondUploader" was ignored: ${why}.`)
-    expect(mirrorsOf(imported).join()).not.toContain('github/')
-  })
-
-  it.each([
-    ['web-uploader', { url: 'https://img.example/100%/up?token=5%off', paramName: 'file' }, '5%off'],
-    ['advancedplist', { endpoint: 'https://img.example/100%/up?key=5%off', method: 'POST' }, '5%off'],
-  ])('a percent sign in a URL of %s does not end the start', async (type, options, secret) => {
-    const { config } = await importPicGo({ picBed: { uploader: type, [type]: options } })
-    expect(JSON.stringify(config)).toContain(secret)
   })
 })

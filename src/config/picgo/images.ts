@@ -1,4 +1,4 @@
-import { isRecord, type Json } from '../../members.ts'
+import { type Json, membersOf, parseJson } from '../../members.ts'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
 import { textOf } from '../../providers/shared/picgo-options.ts'
 import type { BuildIn } from './build-in.ts'
@@ -37,8 +37,9 @@ function readFormat(compress: Old): unknown {
   const general = FORMATS.find(one => one === all)
   if (!general) compress.note('convertFormat', `was ignored: converting to "${all}" is not supported`)
   const targets: Json = Object.fromEntries(SOURCE_FORMATS.map(source => [source, general]))
-  const named = Object.entries(parseObject(compress.get('formatConvertObj')))
-  for (const [from, to] of named) {
+  // It is an object in files of the desktop application, and JSON text elsewhere.
+  const named = compress.get('formatConvertObj')
+  for (const [from, to] of Object.entries(membersOf(typeof named === 'string' ? parseJson(named) : named))) {
     const [source, target] = [SOURCE_FORMATS.find(one => one === spell(from)), spell(to)]
     const isKept = source !== undefined && source === target
     if (source && (isKept || FORMATS.some(one => one === target)))
@@ -51,17 +52,6 @@ function readFormat(compress: Old): unknown {
   }
   const isOne = Object.values(targets).every(target => target === general)
   return isOne ? general : compact(targets)
-}
-
-/** The value is an object in files of the desktop application, and JSON text elsewhere. */
-function parseObject(value: unknown): Json {
-  if (isRecord(value)) return value
-  try {
-    const parsed: unknown = JSON.parse(textOf(value) ?? '{}')
-    return isRecord(parsed) ? parsed : {}
-  } catch {
-    return {}
-  }
 }
 
 /** Reads the percentage if that is enabled, otherwise width and height. 0 means that a side is not limited. */

@@ -5,7 +5,7 @@ import { loadProvider } from '../../providers/registry.ts'
 import { HASHED_NAME, readPicGo } from '../../providers/shared/picgo-options.ts'
 import { type DestinationName, idOf, isCovered, type LeftOut, splitId } from '../../uploader/destinations.ts'
 import type { OnProblem } from '../problems.ts'
-import { listNamed, readDestinations } from '../providers.ts'
+import { listNamed, readDestination } from '../providers.ts'
 import { readBuildIn } from './build-in.ts'
 import { listDestinations } from './destinations.ts'
 import { noteSkipped, readImages } from './images.ts'
@@ -131,14 +131,10 @@ const OTHER_NAMES =
   'get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".'
 
 async function problemsOf({ type, name }: DestinationName, options: unknown): Promise<string> {
+  const provider = await loadProvider(type)
   const problems: string[] = []
-  await readDestinations(
-    { [type]: { [name]: options } },
-    path => path,
-    (path, message) => {
-      const option = path.slice(`providers.${type}.${name}.`.length)
-      problems.push(option === '' ? message.replace(/\.$/, '') : `"${option}" ${message}`)
-    },
-  )
+  const report = (option: string, message: string) =>
+    problems.push(option === '' ? message.replace(/\.$/, '') : `"${option}" ${message}`)
+  if (provider) readDestination(provider, name, options, path => path, report)
   return problems.join('; ')
 }
