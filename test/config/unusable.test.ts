@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { canonicalType } from '../../src/providers/registry.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
-import { runCli } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post, upload } from '../helpers/form.ts'
 import { type Options, UPLOADERS } from '../helpers/picgo-uploaders.ts'
@@ -102,20 +101,6 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     await expect(load(file, { UPLOAD_SERVER__DEFAULT: 'smms/Mine' })).rejects.toThrow('smms.Mine.token')
   })
 
-  it('is left out by "config import", too, with the same notes', async () => {
-    const cwd = await makeDirectory()
-    await writeFile(
-      join(cwd, 'data.json'),
-      JSON.stringify(fileWith('qiniu', { ...UPLOADERS['qiniu'], area: '' })),
-    )
-    const { code, stdout, stderr } = await runCli(['config', 'import', 'data.json'], { cwd })
-    expect(code).toBe(0)
-    expect(Object.keys(JSON.parse(stdout).providers)).toEqual(['github'])
-    expect(stderr).toContain('"uploader.qiniu.configList[0]" was skipped, because ')
-    await writeFile(join(cwd, 'ours.json'), stdout)
-    expect(await runCli(['config', 'validate', '--config', 'ours.json'], { cwd })).toMatchObject({ code: 0 })
-  })
-
   it('is unknown to requests, and nothing else takes its place', async () => {
     const directory = await makeDirectory()
     const local = { path: join(directory, 'pics'), customUrl: 'https://l.example.com', _id: '1' }
@@ -138,35 +123,6 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     // In PicList's folder itself, not in one by date.
     const { result } = await upload(`${url}/upload`, { 'a.txt': 'x' })
     expect(result[0]).toMatch(/^https:\/\/l\.example\.com\/a-[0-9a-f]{8}\.txt$/)
-  })
-
-  it.each(['.', '..', 'a\nb', 'a\u001b[2J', '  ', true, {}])('is called %j', async name => {
-    const file = { picBed: { uploader: 'github' }, uploader: {} as object }
-    const saved = [GOOD, { ...GOOD, _id: 'odd', _configName: name }]
-    file.uploader = { github: { configList: saved, defaultId: 'odd' } }
-    const config = await load(file)
-    expect(config.destinations.map(one => one.name).sort()).toEqual(['Default', 'Good'])
-    expect(config.settings.default).toBe('github/Default')
-    expect(config.notes.join()).toMatch(
-      /"uploader\.github\.configList\[1\]\._configName" is not (?:a valid name|text)/,
-    )
-  })
-
-  it('is where copies go: none are made, and names with a hash are told of only where there are some', async () => {
-    const second = { ...GOOD, _id: 'x', _configName: 'Second', repo: 'no repository' }
-    const more = { secondUploader: 'github', secondUploaderConfig: second }
-    const config = await load({
-      ...fileWith('imgur', UPLOADERS['imgur'] ?? {}, more),
-      settings: { enableSecondUploader: true },
-    })
-    expect(config.destinations.map(({ name, common }) => [name, common.mirrors])).toEqual([
-      ['Good', []],
-      ['Mine', []],
-    ])
-    expect(config.notes).toEqual([
-      expect.stringContaining('"picBed.secondUploaderConfig" was skipped, because'),
-      expect.stringContaining('Files at github/Good get names such as'),
-    ])
   })
 })
 

@@ -95,13 +95,8 @@ export function listDestinations(file: Old): Destinations {
     if (!isKnown && saved.length > 0)
       (Object.hasOwn(uploader.all, type) ? uploader : picBed).note(type, `was skipped: ${reasonOf(type)}`)
     const ids = new Map((isKnown ? saved : []).map(one => [one, add(type, one)]))
-    const id = active && ids.get(active)
-    if (type === current) inUse = id ?? reserve(type, active ? nameOf(active) : 'Default')
-    else if (saved.length > 1 && id !== undefined && id !== `${canonicalType(type)}/Default`)
-      uploader.note(
-        `${type}.defaultId`,
-        `was ignored: a request for "${type}" must specify configName "${id.slice(id.indexOf('/') + 1)}"`,
-      )
+    if (type === current)
+      inUse = (active && ids.get(active)) ?? reserve(type, active ? nameOf(active) : 'Default')
   }
   const second = readSecond(picBed, file.section('settings'))
   const isSecond = (one: Saved) => one.type === second?.type && one.oldId === second.old.text('_id')
@@ -164,15 +159,9 @@ function readSecond(picBed: Old, settings: Old): { type: string; old: Old } | un
   if (!settings.isOn('enableSecondUploader')) return undefined
   const type = picBed.text('secondUploader')
   const old = picBed.section('secondUploaderConfig')
-  const isUsable = type !== undefined && UPLOADERS.has(type) && Object.keys(old.all).length > 0
-  if (!isUsable) {
-    const why = type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
-    settings.note('enableSecondUploader', `was ignored: ${why}`)
-    return undefined
-  }
-  if (settings.get('secondPicBedMode') === 'seperate')
-    settings.note('secondPicBedMode', 'was ignored: copies get the same image changes as the original')
-  return { type, old }
+  if (type !== undefined && UPLOADERS.has(type) && Object.keys(old.all).length > 0) return { type, old }
+  settings.note('enableSecondUploader', 'was ignored: no second uploader is chosen that can be used here')
+  return undefined
 }
 
 function noteInUse(picBed: Old, all: readonly Saved[], current: string | undefined, inUse?: string): void {

@@ -1,6 +1,5 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { at, isRecord, type Json, membersOf } from '../../members.ts'
-import { textOf } from '../../providers/shared/picgo-options.ts'
 import { isRegExp } from '../destination.ts'
 import { isListenHost } from '../endpoint.ts'
 import { compact, type Old } from './old.ts'
@@ -9,34 +8,13 @@ import { compact, type Old } from './old.ts'
 export function readServer(file: Old, settings: Old): Json | undefined {
   const server = (settings.get('server') === undefined ? file : settings).section('server')
   return compact({
-    host: server.read('host', 'it is not a hostname', value => {
-      const host = textOf(value)
-      return host !== undefined && isListenHost(host) ? host : undefined
-    }),
-    // PicGo and PicList store it as it was typed, often as a string.
-    port: server.read('port', 'it is not a port number', value => {
-      const port = Number(textOf(value) ?? Number.NaN)
-      return Number.isInteger(port) && port >= 1 && port <= 65535 ? port : undefined
-    }),
-    key: readKey(settings, server),
+    host: server.readText('host', 'it is not a hostname', text => (isListenHost(text) ? text : undefined)),
+    port: server.readText('port', 'it is not a port number', text =>
+      /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 65535 ? Number(text) : undefined,
+    ),
+    // PicList's, PicGo's since version 3, and one that guides show.
+    key: settings.text('serverKey') ?? server.text('secret') ?? server.text('key'),
   })
-}
-
-/** PicList keeps it in `settings.serverKey`, PicGo 3 in `settings.server.secret`; guides also show `settings.server.key`. */
-function readKey(settings: Old, server: Old): string | undefined {
-  let used: { path: string; key: string } | undefined
-  for (const [section, name] of [
-    [settings, 'serverKey'],
-    [server, 'secret'],
-    [server, 'key'],
-  ] as const) {
-    if (section.get(name) === '' || section.get(name) === null) continue
-    const key = section.read(name, 'it is not text', textOf)
-    if (key === undefined) continue
-    used ??= { path: `${section.path}.${name}`, key }
-    if (key !== used.key) section.note(name, `was ignored: "${used.path}" takes precedence`)
-  }
-  return used?.key
 }
 
 /** Our `network` section. */
@@ -47,24 +25,18 @@ export function readNetwork(picBed: Old): Json | undefined {
   return proxy === undefined ? undefined : { proxy }
 }
 
-/** Log levels of PicGo, the most verbose first, and our equivalents. */
-const LEVELS = [
-  ['debug', 'debug'],
-  ['all', 'info'],
-  ['success', 'info'],
-  ['info', 'info'],
-  ['warn', 'warn'],
-  ['error', 'error'],
-  ['none', 'error'],
-] as const
+/** Log levels of PicGo, the most verbose first. */
+const LEVELS = ['debug', 'all', 'success', 'info', 'warn', 'error', 'none'] as const
+
+/** Our equivalents of those that have other names. Errors are always logged. */
+const OUR_LEVELS: Readonly<Record<string, string>> = { all: 'info', success: 'info', none: 'error' }
 
 /** Our `log` section, from a level or a list of levels. */
 export function readLog(settings: Old): Json | undefined {
-  const level = settings.read('logLevel', 'it is not a log level', value => {
-    const wanted = Array.isArray(value) ? value : [value]
-    return LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
-  })
-  return level && { level }
+  const level = settings.read('logLevel', 'it is not a log level', value =>
+    LEVELS.find(one => [value].flat().includes(one)),
+  )
+  return level && { level: OUR_LEVELS[level] ?? level }
 }
 
 /** PicGo's rewrite rules for links, which apply to all destinations. PicGo applies only the first rule that matches. */
