@@ -1,10 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { makeMachine, problemsOf } from '../helpers/load-config.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url))
 
@@ -15,9 +13,8 @@ const MISTAKES = readdirSync(join(FIXTURES, 'configurations'))
 const LINES = readFileSync(join(FIXTURES, 'mistakes.txt'), 'utf8').matchAll(/^(.*)\n((?: {2}.*\n)+)/gm)
 
 async function reportedOf(name: string, text: string): Promise<string> {
-  const cwd = await makeDirectory()
-  await writeFile(join(cwd, name), text)
-  const { message } = await loadConfig({ env: {}, platform: 'linux', cwd, file: name }).then(
+  const { cwd, load } = await makeMachine({ [name]: text })
+  const { message } = await load({ file: name }).then(
     () => expect.fail('this should have failed'),
     (error: Error) => error,
   )
@@ -41,11 +38,7 @@ describe('a file with too many levels is refused with its line, not with a stack
     ['of PicGo', '{"picBed":\n', '}'],
     ['a list', '\n', ''],
   ])('%s', async (_, start, end) => {
-    const cwd = await makeDirectory()
     const nested = `${start}${'['.repeat(200_000)}${']'.repeat(200_000)}${end}`
-    await writeFile(join(cwd, 'deep.json'), nested)
-    await expect(loadConfig({ env: {}, platform: 'linux', cwd, file: 'deep.json' })).rejects.toThrow(
-      /deep\.json:\n {2}has more than 100 levels of objects and lists in line 2$/,
-    )
+    expect(await problemsOf(nested)).toEqual(['has more than 100 levels of objects and lists in line 2'])
   })
 })

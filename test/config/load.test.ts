@@ -1,72 +1,11 @@
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ConfigError, type Flags, type LoadedConfig, loadConfig, showConfig } from '../../src/config/load.ts'
+import { ConfigError, showConfig } from '../../src/config/load.ts'
 import { createMask } from '../../src/mask.ts'
 import { chooseDestination, idOf } from '../../src/uploader/destinations.ts'
-import { makeDirectory } from '../helpers/directory.ts'
-
-interface Machine {
-  cwd: string
-  /** Writes a file below the working directory and gives its path. */
-  write(name: string, content: unknown): Promise<string>
-  load(options?: {
-    file?: string | undefined
-    env?: Record<string, string>
-    flags?: Flags
-  }): Promise<LoadedConfig>
-}
-
-/** A working directory without anything, and the user's directories beside it. */
-async function makeMachine(): Promise<Machine> {
-  const root = await makeDirectory()
-  const cwd = join(root, 'cwd')
-  await mkdir(cwd)
-  return {
-    cwd,
-    async write(name, content) {
-      const path = join(cwd, name)
-      await mkdir(dirname(path), { recursive: true })
-      await writeFile(
-        path,
-        typeof content === 'string' || content instanceof Buffer ? content : JSON.stringify(content),
-      )
-      return path
-    },
-    load: ({ env, ...options } = {}) =>
-      loadConfig({
-        env: { XDG_CONFIG_HOME: join(root, 'config'), XDG_DATA_HOME: join(root, 'data'), ...env },
-        platform: 'linux',
-        cwd,
-        ...options,
-      }),
-  }
-}
-
-async function load(content: unknown, options: Parameters<Machine['load']>[0] = {}): Promise<LoadedConfig> {
-  const machine = await makeMachine()
-  const file = await machine.write('upload-server.json', content)
-  return machine.load({ file, ...options })
-}
-
-/** The mistakes found, without the first line, which names the file. */
-async function problemsOf(
-  content: unknown,
-  options: Parameters<Machine['load']>[0] = {},
-): Promise<readonly string[]> {
-  const error: unknown = await load(content, options).then(
-    () => undefined,
-    (error: unknown) => error,
-  )
-  if (error === undefined) return []
-  if (!(error instanceof ConfigError)) throw error
-  const [, ...lines] = error.message.split('\n  ')
-  expect(lines).toEqual(
-    error.problems.map(problem => expect.toSatisfy((line: string) => line.startsWith(problem))),
-  )
-  return error.problems
-}
+import { type LoadWith, load, makeMachine, problemsOf } from '../helpers/load-config.ts'
 
 const LOCAL = { directory: 'pictures', serve: true }
 const PROVIDERS = { local: { Default: LOCAL } }
@@ -78,7 +17,7 @@ describe('the file is looked for', () => {
     const env = { UPLOAD_SERVER_CONFIG: 'env/by-env.json' }
     await write('upload-server.json', portOf(4))
     await write('.env', 'UPLOAD_SERVER_PORT=5')
-    const inUse = async (options?: Parameters<Machine['load']>[0]) => {
+    const inUse = async (options?: LoadWith) => {
       const { file, settings } = await load(options)
       return [file, settings.server.port]
     }
@@ -127,7 +66,7 @@ describe('the file is looked for', () => {
 
 it('prefers flag, environment, .env, file and default, in this order', async () => {
   const { load, write } = await makeMachine()
-  const portIn = async (options: Parameters<Machine['load']>[0] = {}) =>
+  const portIn = async (options: LoadWith = {}) =>
     (await load({ file: 'sub/config.json', ...options })).settings.server.port
   await write('sub/config.json', {})
   expect(await portIn()).toBe(36677)

@@ -2,13 +2,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { loadConfig } from '../../src/config/load.ts'
 import { type Environment, override, overridesOfVariables, readDotenv } from '../../src/config/override.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { unwrap } from '../../src/options.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { makeMachine } from '../helpers/load-config.ts'
 
 const fromEnv = (env: Environment, note: (sentence: string) => void = () => {}) =>
   overridesOfVariables(env, note)
@@ -22,14 +22,10 @@ function listSettings(schema: z.ZodType, path: string[] = []): string[][] {
   )
 }
 
+const loadWith = async (env: Record<string, string>) => (await makeMachine()).load({ env })
+
 function pick(value: unknown, path: string[]): unknown {
   return path.reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], value)
-}
-
-async function load(env: Record<string, string>, place?: string) {
-  const directory = place ?? (await makeDirectory())
-  const xdg = { XDG_CONFIG_HOME: directory, XDG_DATA_HOME: directory }
-  return loadConfig({ env: { ...xdg, ...env }, platform: 'linux', cwd: directory })
 }
 
 describe('UPLOAD_SERVER__… sets', () => {
@@ -58,7 +54,7 @@ describe('UPLOAD_SERVER__… sets', () => {
   })
 
   it('a whole destination', async () => {
-    const { settings, destinations } = await load({
+    const { settings, destinations } = await loadWith({
       UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__DIRECTORY: '/srv/pictures',
       UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__SERVE: 'true',
       UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__KEYTEMPLATE: '{uuid}',
@@ -119,7 +115,7 @@ describe('settings of the environment', () => {
   })
 
   it('reports variables of providers that do not exist', async () => {
-    await expect(load({ UPLOAD_SERVER__PROVIDERS__NOPE__X__Y: '1' })).rejects.toThrow(
+    await expect(loadWith({ UPLOAD_SERVER__PROVIDERS__NOPE__X__Y: '1' })).rejects.toThrow(
       /UPLOAD_SERVER__PROVIDERS__NOPE__X__Y: does not match a setting/,
     )
   })

@@ -1,12 +1,12 @@
-import { cp, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { cp, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { ConfigError, loadConfig, showConfig } from '../../src/config/load.ts'
+import { ConfigError, showConfig } from '../../src/config/load.ts'
 import { loadPlugins } from '../../src/config/plugins.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import * as z from '../../src/packages/zod.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { makeMachine } from '../helpers/load-config.ts'
 
 const SHELF = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
 const SAVED = { shelf: { pictures: { url: 'http://127.0.0.1:9', token: 'of-the-shelf' } } }
@@ -16,19 +16,8 @@ const pluginOf = (type: string, config = 'z.object({})') =>
   `export default ({ defineProvider, z }) => defineProvider({ type: '${type}', config: ${config}, open: () => ({}) })`
 
 async function setUp(config: object, files: Record<string, string> = {}) {
-  const cwd = await makeDirectory()
-  for (const [name, text] of Object.entries({
-    ...files,
-    'upload-server.json': JSON.stringify(config),
-  })) {
-    await mkdir(dirname(join(cwd, name)), { recursive: true })
-    await writeFile(join(cwd, name), text)
-  }
-  return {
-    cwd,
-    load: (env = {}) =>
-      loadConfig({ env: { HOME: cwd, ...env }, platform: 'linux', cwd, file: 'upload-server.json' }),
-  }
+  const { cwd, load } = await makeMachine({ ...files, 'c.json': config })
+  return { cwd, load: (env = {}) => load({ env, file: 'c.json' }) }
 }
 
 async function problemsOf(config: object, files: Record<string, string> = {}): Promise<readonly string[]> {

@@ -1,25 +1,18 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type ConfigError, loadConfig } from '../../src/config/load.ts'
+import type { ConfigError } from '../../src/config/load.ts'
 import { findRisks } from '../../src/config/risks.ts'
 import { openConfiguredDestinations } from '../../src/server/open-destinations.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { type LoadWith, load as loadAny } from '../helpers/load-config.ts'
 
 const LOCAL = { local: { Default: { directory: 'pictures', serve: true } } }
 
-async function load(config: object, options: object = {}, dotenv = '') {
-  const cwd = await makeDirectory()
-  await writeFile(join(cwd, 'c.json'), JSON.stringify({ providers: LOCAL, ...config }))
-  await writeFile(join(cwd, '.env'), dotenv)
-  return loadConfig({ env: {}, platform: 'linux', cwd, file: 'c.json', ...options })
-}
+const load = (config: object, options?: LoadWith) => loadAny({ providers: LOCAL, ...config }, options)
 
 it('a mistake names the variable, also of an .env file, and the flag, whichever wins', async () => {
   const dotenv = 'UPLOAD_SERVER__LIMITS__FILES=many\nUPLOAD_SERVER__LIMTS__FILES=1\n'
   const env = { UPLOAD_SERVER_PORT: 'x', UPLOAD_SERVER_LOG_LEVEL: 'y' }
   const flags = { log: { level: 'z' } }
-  const { message } = await load({ server: { port: 1 } }, { env, flags }, dotenv).then(
+  const { message } = await load({ server: { port: 1 } }, { env, flags, files: { '.env': dotenv } }).then(
     () => expect.fail('this should have failed'),
     (error: ConfigError) => error,
   )

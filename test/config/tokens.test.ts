@@ -1,26 +1,15 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { findTokenRisks } from '../../src/config/tokens.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { load as loadConfig } from '../helpers/load-config.ts'
 
 const GITHUB = { preset: 'github-actions', claims: { repository_owner_id: ['1234'] } }
 const GITLAB = { preset: 'gitlab', issuer: 'https://git.example.com' }
 const CIRCLECI = { preset: 'circleci', issuer: 'https://oidc.circleci.com/org/0f5c' }
 
 async function load(...entries: object[]) {
-  const directory = await makeDirectory()
-  const file = join(directory, 'upload-server.json')
-  const tokens = entries.map((entry, index) => ({
-    name: `n${index}`,
-    audience: 'https://img.example',
-    ...entry,
-  }))
-  await writeFile(join(directory, 'jwks.json'), '{"keys":[{"kty":"RSA"}]}')
-  await writeFile(join(directory, 'none.json'), '{"keys":[]}')
-  await writeFile(file, JSON.stringify({ auth: { tokens } }))
-  return (await loadConfig({ env: {}, platform: 'linux', cwd: directory, file })).settings.auth.tokens
+  const tokens = entries.map((entry, n) => ({ name: `n${n}`, audience: 'https://img.example', ...entry }))
+  const files = { 'jwks.json': '{"keys":[{"kty":"RSA"}]}', 'none.json': '{"keys":[]}' }
+  return (await loadConfig({ auth: { tokens } }, { files })).settings.auth.tokens
 }
 
 // What is not accepted is in test/fixtures/configurations.

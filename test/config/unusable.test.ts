@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
 import { canonicalType } from '../../src/providers/registry.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post, upload } from '../helpers/form.ts'
+import { load as loadConfig } from '../helpers/load-config.ts'
 import { type Options, UPLOADERS } from '../helpers/picgo-uploaders.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 
@@ -38,15 +38,7 @@ function fileWith(type: string, options: Options, more: object = {}) {
 }
 
 async function load(file: object, env: Record<string, string> = {}) {
-  const directory = await makeDirectory()
-  const path = join(directory, 'data.json')
-  await writeFile(path, JSON.stringify(file))
-  const config = await loadConfig({
-    env: { XDG_DATA_HOME: directory, ...env },
-    platform: 'linux',
-    cwd: directory,
-    file: path,
-  })
+  const config = await loadConfig(file, { env })
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, () => {})
   await Promise.all(opened.map(one => one.target.close?.()))
   return config
