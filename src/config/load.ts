@@ -168,7 +168,7 @@ export function showConfig(
 ): unknown {
   const show = (schema: z.ZodType, value: unknown) =>
     walk(schema, value, (value, is) => {
-      if (is === 'secret') return '[secret]'
+      if (is === 'secret') return MASKED
       if (is === 'proxy') return hideLogin(String(value))
       if (typeof value !== 'number') return value
       return is === 'time' ? showDuration(value) : showSize(value)
@@ -179,6 +179,8 @@ export function showConfig(
   const defaultId = settings.default ?? (destinations[0] && idOf(destinations[0]))
   const shown = show(configSchema, { ...settings, default: defaultId, providers: {} })
   return walk(undefined, { ...membersOf(shown), providers }, value =>
-    typeof value === 'string' ? mask(value) : value,
+    typeof value === 'string' && value !== MASKED ? mask(value) : value,
   )
 }
+
+const MASKED = '[secret]'

@@ -40,9 +40,8 @@ export async function readConfig(options: LoadOptions, report: OnProblem, runsPl
 
   const notes: string[] = []
   const note = (sentence: string) => notes.push(sentence)
-  const onlyAdded = Object.entries(added ?? {}).filter(([name]) => !(name in options.env))
   const overrides = [
-    ...overridesOfVariables(Object.fromEntries(onlyAdded), note, ` in ${dotenv}`),
+    ...overridesOfVariables(added ?? {}, note, ` in ${dotenv}`),
     ...overridesOfVariables(options.env, note),
     ...overridesOfFlags(options.flags ?? {}),
   ]

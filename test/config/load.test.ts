@@ -310,6 +310,7 @@ describe('showConfig', () => {
         keys: [
           { name: 'one', key: 'server' },
           { name: 'with level', key: 'level' },
+          { name: 'two', key: 'secret' },
         ],
       },
       database: { driver: 'postgres', url: 'postgres://u:p@h/db' },
@@ -322,6 +323,7 @@ describe('showConfig', () => {
         keys: [
           { name: 'one', key: '[secret]' },
           { name: 'with [secret]', key: '[secret]' },
+          { name: 'two', key: '[secret]' },
         ],
       },
       database: { url: '[secret]' },
