@@ -5,16 +5,10 @@ import { apiUrl, gitOptions, repoName } from './shared/git-host/options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const API_URL = 'https://api.github.com'
-/** jsDelivr returns 403 for larger files of GitHub repositories. */
-const JSDELIVR_MAX_BYTES = 20 * 1024 * 1024
 
 const config = z.object({
   repo: repoName().describe('Repository as "owner/name".'),
   ...gitOptions,
-  cdn: z
-    .enum(['raw', 'jsdelivr'])
-    .optional()
-    .describe('Service that serves the files if "urlPrefix" is not set. Default: "raw" (GitHub itself).'),
   apiUrl: apiUrl()
     .default(API_URL)
     .describe('URL of the API. For GitHub Enterprise Server, it ends with /api/v3.'),
@@ -39,7 +33,6 @@ export const github = gitHost({
     ],
   },
   config,
-  validate: findCdnProblem,
   api: options => ({
     ...contentsApi(options),
     headers: {
@@ -50,7 +43,6 @@ export const github = gitHost({
     },
     create: 'PUT',
     publicUrl: publicUrlOf(options),
-    maxBytes: options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : undefined,
   }),
   picgo: old => ({
     repo: old.text('repo'),
@@ -62,21 +54,10 @@ export const github = gitHost({
 })
 
 /** Returns the public URL of the branch, without a slash at the end. */
-export function publicUrlOf({ repo, branch, cdn, apiUrl }: Options): string {
+export function publicUrlOf({ repo, branch, apiUrl }: Options): string {
   const [name, ref] = [encodeKey(repo), encodeKey(branch)]
-  if (cdn === 'jsdelivr') return `https://cdn.jsdelivr.net/gh/${name}@${ref}`
   if (apiUrl === API_URL) return `https://raw.githubusercontent.com/${name}/${ref}`
   // GitHub Enterprise Server has the API below its website. GitHub Enterprise Cloud has it on the hostname `api.`.
   const site = apiUrl.replace(/\/api\/v3$/, '').replace(/^(https?:\/\/)api\.(.+\.ghe\.com)$/, '$1$2')
   return `${site}/${name}/raw/${ref}`
-}
-
-function findCdnProblem({ cdn, urlPrefix, apiUrl, branch }: Options): string | undefined {
-  if (cdn === undefined) return undefined
-  if (urlPrefix !== undefined) return 'Set "urlPrefix" or "cdn", not both.'
-  if (cdn === 'raw') return undefined
-  if (apiUrl !== API_URL) return 'jsDelivr serves files of github.com only. Set "cdn" to "raw".'
-  return branch.includes('/')
-    ? 'jsDelivr does not support branch names with "/". Use another branch, or set "cdn" to "raw".'
-    : undefined
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { github, publicUrlOf } from '../../src/providers/github.ts'
-import { failureOf } from '../helpers/failure-of.ts'
-import { contractAt, describeProvider, objectOf } from '../helpers/provider-contract.ts'
-import { never, open, openTarget } from '../helpers/target.ts'
+import { contractAt, describeProvider } from '../helpers/provider-contract.ts'
+import { openTarget } from '../helpers/target.ts'
 import { startEmulate } from '../servers/emulate.ts'
 
 const TOKEN = 'ghp_0123456789'
@@ -25,15 +24,6 @@ describeProvider('github', async () => {
   })
 })
 
-it('does not send what jsDelivr would not hand out', async () => {
-  const target = await open(github, { repo: 'octo/img', token: TOKEN, cdn: 'jsdelivr' })
-  const object = { ...objectOf('large.png', Buffer.alloc(0)), size: 20 * 1024 * 1024 + 1 }
-  expect(await failureOf(target.put(object, never()))).toMatchObject({
-    code: 'too_large',
-    message: expect.stringMatching(/than the limit of 20971520 bytes/),
-  })
-})
-
 describe('addresses for visitors', () => {
   const at = (options: object) =>
     publicUrlOf(github.config.parse({ repo: 'octo/img', token: TOKEN, ...options }))
@@ -42,8 +32,6 @@ describe('addresses for visitors', () => {
     [{}, 'https://raw.githubusercontent.com/octo/img/main'],
     [{ branch: 'feature/x' }, 'https://raw.githubusercontent.com/octo/img/feature/x'],
     [{ apiUrl: 'https://api.github.com/' }, 'https://raw.githubusercontent.com/octo/img/main'],
-    [{ cdn: 'raw' }, 'https://raw.githubusercontent.com/octo/img/main'],
-    [{ cdn: 'jsdelivr', branch: 'v1' }, 'https://cdn.jsdelivr.net/gh/octo/img@v1'],
     [{ apiUrl: 'https://git.example.com/api/v3' }, 'https://git.example.com/octo/img/raw/main'],
     [{ apiUrl: 'https://api.octo.ghe.com' }, 'https://octo.ghe.com/octo/img/raw/main'],
   ])('%j: %s', (options, url) => {

@@ -47,14 +47,14 @@ export function readSxcu(path: string): HostDescription {
  * @throws Error whose message follows the name of the file
  */
 export function parseSxcu(text: string): HostDescription {
-  const file = parseObject(text)
+  const file = readObject(text)
   const read = (name: string) => asText(file[name])
   const method = (read('RequestMethod') || read('RequestType') || 'POST').toUpperCase()
   if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH')
     throw new Error(`has the method "${method}", which can't send a file. Use POST, PUT or PATCH.`)
-  const regexes = Array.isArray(file['RegexList']) ? file['RegexList'].map(asText) : []
-  const modernise = hasDollars(read('Version')) ? replaceDollars : (old: string) => old
-  const convert = (old: string) => fillRegexes(modernise(old), regexes)
+  if (read('RegexList') !== '')
+    throw new Error('has a "RegexList". Import it in ShareX 13.7.2 or newer, and export it again.')
+  const convert = hasDollars(read('Version')) ? replaceDollars : (old: string) => old
   const readTexts = (name: string) =>
     Object.entries(membersOf(file[name])).map(([key, value]) => [key, asText(value)] as const)
   const convertTexts = (name: string) =>
@@ -75,7 +75,7 @@ export function parseSxcu(text: string): HostDescription {
   }
 }
 
-function parseObject(text: string): Members {
+function readObject(text: string): Members {
   try {
     return membersOf(JSON.parse(text.replace(/^\uFEFF/, '')))
   } catch {
@@ -119,20 +119,6 @@ function replaceDollars(text: string): string {
     inside = !inside
     return inside ? '{' : '}'
   })
-}
-
-/** Inserts regular expressions. Old files have them in a list and refer to them by number: `{regex:1|2}`. */
-function fillRegexes(text: string, regexes: readonly string[]): string {
-  if (regexes.length === 0) return text
-  return text.replace(
-    /\{regex:(\d+)(?:[|,]([^{}|]+))?\}/gi,
-    (_, number: string, group: string | undefined) => {
-      const pattern = regexes[Number(number) - 1]
-      if (pattern === undefined)
-        throw new Error(`refers to the regular expression ${number}, which is not in "RegexList".`)
-      return `{regex:${literal(pattern)}${group === undefined ? '' : `|${group}`}}`
-    },
-  )
 }
 
 function fillPatterns(text: string): string {

@@ -30,7 +30,7 @@ const CAUSES: Causes = {
     why: 'permission denied',
     advice: 'Give the user write access, or set "directory" to a folder that is writable for it.',
   },
-  4: { why: 'the server did not give a reason', advice: 'Check its log.' },
+  4: { why: 'the server did not give a reason', advice: 'Check its log, and the free space on its disk.' },
   8: { why: 'the server does not support the operation' },
   11: {
     why: 'a file or folder with this name already exists',

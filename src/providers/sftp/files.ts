@@ -1,15 +1,11 @@
-import type { Attributes, SFTPWrapper } from 'ssh2'
+import type { Attributes } from 'ssh2'
 import { readExactly, wrongSize } from '../../body.ts'
-import { Problem } from '../../problem.ts'
 import type { UploadObject } from '../contract.ts'
-import { FULL } from '../shared/causes.ts'
 import { inTheWay, type RemoteFiles, responseCode } from '../shared/file-tree.ts'
-import { parentOf } from '../shared/remote-path.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
 
-/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
+/** Status code of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
 const NO_SUCH_FILE = 2
-const FAILURE = 4
 
 const S_IFMT = 0o170000
 const S_IFDIR = 0o040000
@@ -20,8 +16,6 @@ const WRITE_BYTES = 30 * 1024
 const WRITES_AHEAD = 64
 
 export interface SftpFilesOptions {
-  /** Name of the server in messages. */
-  readonly server: string
   /** Modes of new files and folders. Undefined: the defaults of the server. */
   readonly fileMode: number | undefined
   readonly directoryMode: number | undefined
@@ -30,7 +24,7 @@ export interface SftpFilesOptions {
 /** The responses of an SFTP server prove what was stored. */
 export function createSftpFiles(
   { call }: SftpSession,
-  { server, fileMode, directoryMode }: SftpFilesOptions,
+  { fileMode, directoryMode }: SftpFilesOptions,
 ): RemoteFiles {
   /** Returns the attributes of a file or folder. Links are not followed. */
   const find = (path: string) =>
@@ -66,14 +60,6 @@ export function createSftpFiles(
     return acknowledged
   }
 
-  /** Returns whether the file system of a path has less free space. False if the server does not report it. */
-  async function lacksRoom(path: string, bytes: number): Promise<boolean> {
-    const ask = (sftp: SFTPWrapper, done: (error?: Error, info?: FreeSpace) => void) =>
-      sftp.ext_openssh_statvfs(path || '.', done)
-    const info = await call<FreeSpace>(ask).catch(() => undefined)
-    return info !== undefined && Number(info.f_bavail) * Number(info.f_frsize) < bytes
-  }
-
   return {
     async write(path, object, signal) {
       const handle = await call<Buffer>((sftp, done) => sftp.open(path, 'w', done))
@@ -98,8 +84,7 @@ export function createSftpFiles(
         ])
       } catch (error) {
         await close().catch(() => {})
-        const isFull = responseCode(error) === FAILURE && (await lacksRoom(parentOf(path), object.size))
-        throw isFull ? new Problem(`${server} is full`, { ...FULL, cause: error }) : error
+        throw error
       }
     },
     exists: async path => (await find(path)) !== undefined,
@@ -134,11 +119,6 @@ export function createSftpFiles(
     remove,
     isRefusal: error => responseCode(error) !== undefined,
   }
-}
-
-interface FreeSpace {
-  readonly f_bavail: bigint | number
-  readonly f_frsize: bigint | number
 }
 
 function isFolderMode({ mode }: Attributes): boolean {

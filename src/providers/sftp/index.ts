@@ -102,7 +102,7 @@ function open(options: Options, { name, warn, knownHosts, dial }: Context): Open
     mode === undefined ? undefined : modeOf(mode),
   )
   const use: UseFiles = async work =>
-    work(createSftpFiles(await connection.get(), { server, fileMode, directoryMode }))
+    work(createSftpFiles(await connection.get(), { fileMode, directoryMode }))
 
   return {
     ...createFileTree(use, {

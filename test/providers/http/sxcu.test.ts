@@ -32,13 +32,12 @@ describe('a file of ShareX', () => {
     compileHost(description)
   })
 
-  it('from before version 13.7.2 has dollars, and regular expressions in a list', () => {
+  it('from before version 13.7.2 has dollars', () => {
     const description = parseSxcu(read('dollars'))
     expect(description).toMatchObject({
       fields: { time: 'month', braces: '\\{x\\}', money: '5$ for {filename}' },
-      resultUrl: 'https://img.example.com/f.php?h={regex:(.+)\\\\n(.+)\\\\\\|end|1}&p=1',
-      deleteUrl:
-        'https://img.example.com/f.php?h={regex:(.+)\\\\n(.+)\\\\\\|end|1}&d={regex:(.+)\\\\n(.+)\\\\\\|end|2}',
+      resultUrl: 'https://img.example.com/f.php?h={json:hash}&p=1',
+      deleteUrl: 'https://img.example.com/f.php?h={json:hash}&d={regex:(.+)\\|end|1}',
     })
     compileHost(description)
   })
@@ -90,7 +89,7 @@ describe('a file of ShareX', () => {
     [{ Body: undefined }, 'has the body "None"'],
     [{ Body: 'MultipartFormData' }, 'has no "FileFormName"'],
     [{ URL: 'https://img.example.com/' }, 'has a "URL" without a placeholder'],
-    [{ Version: '12.4.1', URL: '$regex:2$', RegexList: ['a'] }, 'refers to the regular expression 2'],
+    [{ Version: '12.4.1', URL: '$regex:1$', RegexList: ['a'] }, 'has a "RegexList"'],
   ])('that can not be used says why: %j', (changes, words) => {
     expect(() => parse(changes)).toThrow(words)
   })

@@ -45,8 +45,6 @@ export interface GitApi {
   confirmsRemoval?(answer: Members): boolean
   /** Public URL of the branch, without a slash at the end. */
   readonly publicUrl: string
-  /** Size of the largest file that is served at the public URL. Bytes; default: `fileSize` of the options. */
-  readonly maxBytes?: number | undefined
 }
 
 type GitConfig = z.ZodObject & z.ZodType<GitOptions>
@@ -70,8 +68,7 @@ export function gitHost<C extends GitConfig>({ api, validate, ...provider }: Git
 }
 
 function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Target {
-  const { repo, branch, urlPrefix, commitMessage } = options
-  const maxBytes = Math.min(options.fileSize, api.maxBytes ?? Number.POSITIVE_INFINITY)
+  const { repo, branch, urlPrefix, commitMessage, fileSize } = options
   const { host } = new URL(api.repoUrl)
 
   function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
@@ -126,8 +123,8 @@ function createTarget(api: GitApi, options: GitOptions, http: HttpClient): Targe
     traits: { serial: true },
     async put(object, signal) {
       const { key, size } = object
-      if (size > maxBytes) {
-        const why = `it has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (fileSize)`
+      if (size > fileSize) {
+        const why = `it has ${size} bytes, more than the limit of ${fileSize} bytes for ${host} (fileSize)`
         throw new Problem(why, { code: 'too_large' })
       }
       const reply = await change(key, signal, async found => {
