@@ -259,8 +259,8 @@ async function copySxcu(name: string, changes: object): Promise<string> {
 }
 
 describe('http with a file of ShareX', () => {
-  it('of an old version reads the answer by its regular expressions', async () => {
-    const { url } = await play({ status: 200, body: 'abc\ndef|end' })
+  it('of an old version reads the answer', async () => {
+    const { url } = await play({ status: 200, body: '{"hash":"abc","rest":"def|end"}' })
     const target = await open({ sxcu: await copySxcu('dollars', { RequestURL: url }) })
     await expect(target.put(PICTURE, never())).resolves.toEqual({
       url: 'https://img.example.com/f.php?h=abc&p=1',
@@ -297,6 +297,8 @@ describe('http options', () => {
     [{ url: 'https://{filename}.example.com/' }, '"url" has {filename} in its host'],
     [{ url: 'https://example.com{key}' }, '"url" has {key} in its host'],
     [{ url: 'https://{random:a|{sha256}}/x' }, '"url" has {sha256} in its host'],
+    [{ url: 'https://{base64:{key}}.example.com/x' }, '"url" has {key} in its host'],
+    [{ url, resultUrl: '{filename}{json:url}' }, '"resultUrl" has {filename} in its host'],
     [{ url: 'https://{secret:host}{key}', secrets: { host: 'h' } }, '"url" has {key} in its host'],
     [{ url, resultUrl: ['url', 'https://{filename}/'] }, '"resultUrl" has {filename} in its host'],
     [{ url: `${url}/{json:a}` }, '"url" has the unknown placeholder {json}'],
@@ -328,6 +330,7 @@ describe('http options', () => {
     { url, fields: { key: '{key}', token: '' } },
     { url: 'https://{random:a|b}.example.com/{key}', resultUrl: '{json:base}/{key}' },
     { url: 'https://{secret:host}/{key}', secrets: { host: 'h' } },
+    { url: 'https://{uuid}.example.com/{key}', resultUrl: '{json:base}{key}' },
     { url: 'https://example.com?name={filename}' },
     { url, body: 'raw', headers: { 'Content-Type': 'text/plain' } },
     { url, resultUrl: ['data.url', '{header:Location}'] },

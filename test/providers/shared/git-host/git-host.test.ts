@@ -459,9 +459,6 @@ it.each<[Provider, Options, RegExp | undefined]>([
   [github, { token: '' }, /./],
   [github, { authorName: 'Ada' }, /both "authorName" and "authorEmail"/],
   [github, { authorEmail: 'a@example.com' }, /both "authorName" and "authorEmail"/],
-  [github, { cdn: 'jsdelivr', urlPrefix: 'https://x.example' }, /"urlPrefix" or "cdn", not both/],
-  [github, { cdn: 'jsdelivr', branch: 'a/b' }, /not support branch names with "\/"/],
-  [github, { cdn: 'jsdelivr', apiUrl: 'https://git.example.com/api/v3' }, /of github\.com only/],
 ])('options of $type: %j', (provider, options, problem) => {
   const found = problemOf(provider, { repo: 'octo/img', token: 't', ...options })
   if (problem === undefined) expect(found).toBeUndefined()
