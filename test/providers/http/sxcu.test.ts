@@ -37,7 +37,7 @@ describe('a file of ShareX', () => {
     expect(description).toMatchObject({
       fields: { time: 'month', braces: '\\{x\\}', money: '5$ for {filename}' },
       resultUrl: 'https://img.example.com/f.php?h={json:hash}&p=1',
-      deleteUrl: 'https://img.example.com/f.php?h={json:hash}&d={regex:([a-z]+)\\|end|1}',
+      deleteUrl: 'https://img.example.com/f.php?h={json:hash}&d={regex:([a-z]+)\\\\\\|end|1}',
     })
     compileHost(description)
   })
