@@ -32,33 +32,40 @@ export interface Transience {
  * @throws the failure of the last attempt, or the reason of `signal` if it is aborted
  */
 export async function retry<T>(work: () => Promise<T>, policy: RetryPolicy, signal: AbortSignal): Promise<T> {
-  const { attempts, transient = transienceOf, longestPauseMs = Infinity, leftMs = () => Infinity } = policy
-  let isLast = false
-  for (let attempt = 1; ; attempt++) {
+  for (let attempt = 1, isLast = false; ; attempt++) {
     try {
       return await work()
     } catch (error) {
       signal.throwIfAborted()
-      const passed = !isLast && attempt < attempts && transient(error)
-      if (!passed) throw error
-      let pause = pauseMs(attempt, passed)
-      const left = leftMs()
-      if (policy.isTriedAtEnd && passed.retryAfterS === undefined && left > 0 && pause >= left) {
-        pause = left
-        isLast = true
-      }
-      if (pause > longestPauseMs || (pause >= left && !isLast)) throw error
-      await sleep(pause, undefined, { signal }).catch(() => {})
+      const next: NextAttempt | undefined = isLast ? undefined : planNext(error, attempt, policy)
+      if (!next) throw error
+      isLast = next.isLast
+      await sleep(next.pauseMs, undefined, { signal }).catch(() => {})
       signal.throwIfAborted()
     }
   }
 }
 
-function transienceOf(error: unknown): Transience | false {
-  return error instanceof UploadError && error.retryable && error
+interface NextAttempt {
+  /** Pause before it. */
+  readonly pauseMs: number
+  readonly isLast: boolean
 }
 
-function pauseMs(attempt: number, { retryAfterS }: Transience): number {
-  if (retryAfterS !== undefined) return retryAfterS * 1000
-  return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_BACK_OFF_MS)
+/** @returns undefined if there is none */
+function planNext(error: unknown, attempt: number, policy: RetryPolicy): NextAttempt | undefined {
+  const { attempts, transient = transienceOf, longestPauseMs = Infinity, leftMs = () => Infinity } = policy
+  const passed = attempt < attempts && transient(error)
+  if (!passed) return undefined
+  const { retryAfterS } = passed
+  const backOffMs = Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_BACK_OFF_MS)
+  const pauseMs = retryAfterS === undefined ? backOffMs : retryAfterS * 1000
+  const left = leftMs()
+  if (policy.isTriedAtEnd && retryAfterS === undefined && left > 0 && pauseMs >= left)
+    return left > longestPauseMs ? undefined : { pauseMs: left, isLast: true }
+  return pauseMs > longestPauseMs || pauseMs >= left ? undefined : { pauseMs, isLast: false }
+}
+
+function transienceOf(error: unknown): Transience | false {
+  return error instanceof UploadError && error.retryable && error
 }

@@ -11,13 +11,13 @@ import { isHost } from './host.ts'
 export function baseUrlOf(req: Request, publicUrl: string | undefined, listenUrl: string): string {
   const { host, protocol } = req
   const scheme = protocol.toLowerCase() === 'https' ? 'https' : 'http' // a proxy may pass on what a client says
-  const base = publicUrl ?? (host ? `${scheme}://${checkHost(host)}` : listenUrl)
+  if (publicUrl === undefined && host && !isHost(host)) throw badHost()
+  const base = publicUrl ?? (host ? `${scheme}://${host}` : listenUrl)
   return base.endsWith('/') ? base : `${base}/`
 }
 
-function checkHost(host: string): string {
-  if (isHost(host)) return host
-  throw new UploadError(
+function badHost(): UploadError {
+  return new UploadError(
     'invalid_request',
     'The "X-Forwarded-Host" header of the reverse proxy is not a valid host. Correct it in the proxy, or set "server.publicUrl".',
   )

@@ -42,7 +42,7 @@ export function createHistoryRoute(
       )
     const query = parametersOf(req.url)
     const caller = await admitSameSite(req, res, query, access)
-    await announceQuotas(res, caller, uploader)
+    if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
     if (!isKnown(caller))
       throw new UploadError(
         'unauthorized',

@@ -50,7 +50,7 @@ export function createKnownRoute(
     try {
       const request = { destination, files, options, caller, requestId: req.id, baseUrl: baseOf(req) }
       const links = await findKnownFiles({ ...request, signal: abortWhenGone(res, []) }, uploader)
-      await announceQuotas(res, caller, uploader)
+      if (caller.quotas) await announceQuotas(res, caller.quotas, uploader)
       addToLog(res, { inputs: files.length, known: links.filter(Boolean).length })
       res.json({ success: true, files: links.map(url => (url === undefined ? { send: true } : { url })) })
     } catch (error) {

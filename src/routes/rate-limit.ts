@@ -10,10 +10,10 @@ import type { Caller } from '../uploader/input.ts'
  */
 export async function announceQuotas(
   res: Response,
-  { quotas }: Caller,
+  quotas: NonNullable<Caller['quotas']>,
   { database }: Pick<Uploader, 'database'>,
 ): Promise<void> {
-  if (!quotas || res.headersSent) return
+  if (res.headersSent) return
   const windows = await database.read(db => readWindows(db, quotas)).catch(() => undefined) // the upload then reports the database
   if (!windows) return
   res.setHeader(

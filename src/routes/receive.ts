@@ -12,7 +12,7 @@ import { parseList } from './list.ts'
 import { readBoundary } from './multipart.ts'
 
 interface ReceiveOptions extends BodyOptions {
-  /** What the request calls the file. Undefined if it does not say. */
+  /** What the URL of the request calls the file. Undefined if it does not say. */
   readonly name: string | undefined
   /** See `parseList`. */
   readonly isReadable: (path: string) => Promise<boolean>
@@ -28,7 +28,7 @@ const LIST_COPIES = 4
 const FILE_TYPE = /^\s*(?:(?:image|video|audio)\/|application\/octet-stream\s*(?:;|$))/i
 
 /** Name of a file in `X-File-Name`. Headers come as Latin-1; clients put UTF-8 into this one, percent-encoded or as it is. */
-export function headerName(header: string | undefined): string | undefined {
+function headerName(header: string | undefined): string | undefined {
   if (!header) return undefined
   const bytes = Buffer.from(header, 'latin1')
   return percentDecoded(isUtf8(bytes) ? bytes.toString() : header)
@@ -60,14 +60,15 @@ export async function receive(req: Request, res: Response, options: ReceiveOptio
 async function receiveOne(req: Request, res: Response, options: ReceiveOptions): Promise<Received> {
   const { payloads, limits } = options
   const isPut = req.method === 'PUT'
-  const mayBeFile = isPut || options.name !== undefined || FILE_TYPE.test(req.headers['content-type'] ?? '')
+  const given = options.name ?? headerName(req.get('x-file-name'))
+  const mayBeFile = isPut || given !== undefined || FILE_TYPE.test(req.headers['content-type'] ?? '')
   if (mayBeFile && req.headers['content-range'] !== undefined) {
     throw new UploadError(
       'invalid_request',
       'Partial files ("Content-Range") are not supported. Send the whole file.',
     )
   }
-  const name = baseName(options.name ?? '')
+  const name = baseName(given ?? '')
   let payload: Payload
   try {
     const limit = mayBeFile ? limits.fileSize : limits.jsonBody
@@ -79,7 +80,7 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
     return { inputs: [{ kind: 'form', origin: name, payload: { error, sha256: undefined } }] }
   }
   const isText = payload.size === 0 || payload.contentType === 'text/plain'
-  const isNamed = options.name !== undefined || (isPut && payload.size > 0)
+  const isNamed = given !== undefined || (isPut && payload.size > 0)
   if (mayBeFile && (isNamed || !isText)) return { inputs: [{ kind: 'form', origin: name, payload }] }
   let release: (() => void) | undefined
   try {

@@ -16,7 +16,7 @@ import type { Received } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
-import { headerName, receive } from './receive.ts'
+import { receive } from './receive.ts'
 import {
   logFailed,
   replyForFiles,
@@ -65,7 +65,7 @@ export function createUploadRoute(
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
     const { quotas } = caller
-    await announceQuotas(res, caller, uploader)
+    if (quotas) await announceQuotas(res, quotas, uploader)
     const asked = readOptions(query)
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     if (asked.finalizationId) {
@@ -93,7 +93,7 @@ export function createUploadRoute(
       const fileSize = Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity)
       body = await receive(req, res, {
         ...{ payloads, spool: destination.spool ?? uploader.spool, underWay },
-        name: asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name')),
+        name: asked.filename ?? req.params['name']?.toString(),
         limits: { ...settings.limits, fileSize },
         isReadable: path => isReadable(path, caller, uploader.sources),
       })
@@ -111,7 +111,7 @@ export function createUploadRoute(
         ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
       const reply = await answer(request, res)
-      await announceQuotas(res, caller, uploader)
+      if (quotas) await announceQuotas(res, quotas, uploader)
       send(res, reply)
     } finally {
       body.release?.()

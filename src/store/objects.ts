@@ -4,11 +4,12 @@ import { type Db, List, sql } from './sql.ts'
 /** When something expires, milliseconds since the epoch. Null: never. */
 export type End = number | null
 
-/** The same name for object keys that differ only in case or Unicode form, because they are one file on some disks. */
-const foldKey = (key: string): string => key.normalize('NFC').toLowerCase()
-
-/** The name of an object, by which all destinations that reach it know it. */
-export const objectName = (location: string, key: string): string => location + foldKey(key)
+/**
+ * The name of an object, by which all destinations that reach it know it. Object keys that differ only in case or Unicode form
+ * have the same one, because they are one file on some disks.
+ */
+export const objectName = (location: string, key: string): string =>
+  location + key.normalize('NFC').toLowerCase()
 
 /** Whether the holder of an object, an upload or a process, still works on it. */
 export async function isHeld(db: Db, holder: string | null): Promise<boolean> {

@@ -25,12 +25,13 @@ export async function deliver(
   delivery.signal.throwIfAborted()
   const [wanted, ...copies] = file.wanted
   if (!wanted) throw new Error('the file has no destination')
-  const claimOf = (one: Wanted) => claims.get(one) ?? ASK_AGAIN
-  const first: Part = { file, wanted, claim: claimOf(wanted), role: 'destination' }
+  const first: Part = { file, wanted, claim: claims.get(wanted) ?? ASK_AGAIN, role: 'destination' }
   const storing = deliverTo(first, delivery).catch(error => deliverToFallback(first, error, delivery))
   if (copies.length === 0) return storing
-  const mirrors = copies.map((copy): Part => ({ file, wanted: copy, claim: claimOf(copy), role: 'mirror' }))
-  return copyToMirrors(storing, mirrors, wanted.at.mirrors, delivery)
+  const parts = copies.map(
+    (copy): Part => ({ file, wanted: copy, claim: claims.get(copy) ?? ASK_AGAIN, role: 'mirror' }),
+  )
+  return copyToMirrors(storing, parts, wanted.at.mirrors, delivery)
 }
 
 /** @param storing the file at its destination */
