@@ -70,10 +70,10 @@ export interface Client {
    * Completes an upload whose post-upload steps failed.
    *
    * @returns the URLs of its files
-   * @throws Error
+   * @throws Error with the message of the server
    */
-  finalize(id: string, signal: AbortSignal): Promise<readonly string[]>
-  /** Closes the connections. */
+  finalize(id: string, signal?: AbortSignal): Promise<readonly string[]>
+  /** Closes the connections. Without it, idle ones keep the process alive for up to 5 minutes. */
   close(): void
 }
 
@@ -151,7 +151,7 @@ export function createClient(options: ClientOptions, context: Context): Client {
       if (links === undefined) throw new Error(context.mask(reply.message ?? 'the server is too old'))
       return links
     },
-    async finalize(id, signal) {
+    async finalize(id, signal = new AbortController().signal) {
       const reply = await connection.post({ query: { finalizationId: id } }, signal)
       const urls = reply.files.map(({ url }) => url)
       if (reply.status !== 200 || urls.length === 0)

@@ -1,6 +1,11 @@
 import { createGrowingMask } from '../mask.ts'
 import type { Context } from './context.ts'
-import { type ClientOptions, type ClientUpload, createClient as createOwnClient } from './create-client.ts'
+import {
+  type ClientOptions,
+  type ClientUpload,
+  createClient as createOwnClient,
+  type Client as OwnClient,
+} from './create-client.ts'
 import { type Entry, entryOfBytes, entryOfFile, entryOfUrl } from './entries.ts'
 import { isWebAddress } from './reports/format.ts'
 import type { Uploaded } from './uploads.ts'
@@ -22,7 +27,7 @@ export interface ProgramOptions extends ClientOptions {
 }
 
 /** A client of one running server, for programs. */
-export interface Client {
+export interface Client extends Pick<OwnClient, 'finalize' | 'close'> {
   /**
    * Uploads files with parallel requests, and retries transient failures. Yields each result when it is known, in any order:
    * `index` is the position in `uploads`. A file that can't be stored is a result with `error`, not an exception.
@@ -34,15 +39,6 @@ export interface Client {
     options?: ClientUpload,
     signal?: AbortSignal,
   ): AsyncGenerator<Uploaded, void>
-  /**
-   * Completes an upload whose post-upload steps failed: a result with `finalizationId`.
-   *
-   * @returns the URLs of its files
-   * @throws Error with the message of the server
-   */
-  finalize(id: string, signal?: AbortSignal): Promise<readonly string[]>
-  /** Closes the connections. Without it, idle ones keep the process alive for up to 5 minutes. */
-  close(): void
 }
 
 /**
@@ -69,7 +65,7 @@ export function createClient(options: ProgramOptions): Client {
       const entries = await Promise.all([...uploads].map(one => toEntry(one, context)))
       yield* client.upload(entries, upload, signal)
     },
-    finalize: (id, signal = new AbortController().signal) => client.finalize(id, signal),
+    finalize: client.finalize,
     close: client.close,
   }
 }

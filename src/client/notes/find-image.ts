@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf, UploadError } from '../../errors.ts'
 import { ForeignName, type ForeignNameRules } from '../../files/foreign-name.ts'
@@ -64,21 +64,19 @@ export async function findFile(
   let reason = ABSENT
   for (const [name, fragment] of names) {
     const isRooted = /^[\\/]/.test(name)
-    const inVault = vault.isObsidian ? await vault.find(name, folder) : undefined
     const paths = [
-      ...(isRooted && imageRoot !== undefined ? [join(resolve(folder, imageRoot), name)] : []),
+      isRooted && imageRoot !== undefined ? join(resolve(folder, imageRoot), name) : undefined,
       resolve(folder, name),
-      ...(isRooted ? [join(vault.root, name)] : []),
-      ...(inVault === undefined ? [] : [inVault]),
+      isRooted ? join(vault.root, name) : undefined,
+      vault.isObsidian ? await vault.find(name, folder) : undefined,
     ]
-    for (const path of paths) {
+    for (const path of paths.filter(one => one !== undefined)) {
       const found = await lookAt(path, folders)
       if (found.image) return { ...found, fragment }
       if (reason === ABSENT) reason = found.reason
     }
   }
-  const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
-  return { reason: reason === ABSENT && isOfWindows ? 'it is a Windows path' : reason }
+  return { reason }
 }
 
 /** Whether a name may be that of an image. Without an extension, the bytes are checked later. */

@@ -53,7 +53,7 @@ async function findUp(folder: string, name: string): Promise<string | undefined>
 }
 
 function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Vault {
-  const index = once(() => indexByEnd(root, signal))
+  const list = once(() => listFiles(root, signal))
   return {
     root,
     isObsidian,
@@ -62,11 +62,11 @@ function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Va
       const path = fold(
         /^\.\.?\//.test(link) ? posix.join(from, link) : posix.normalize(link.replace(/^\//, '')),
       )
-      const ending = (await index()).get(path) ?? []
-      const exact = ending.find(one => fold(one) === path)
+      const ending = (await list()).filter(one => one.end.endsWith(`/${path}`))
+      const exact = ending.find(one => one.end === `/${path}`)
       const isExact = exact !== undefined || /^\.{0,2}\//.test(link)
-      const best = isExact ? exact : (ending.find(one => one.startsWith(`${from}/`)) ?? ending[0])
-      return best && join(root, best)
+      const best = isExact ? exact : (ending.find(one => one.path.startsWith(`${from}/`)) ?? ending[0])
+      return best && join(root, best.path)
     },
   }
 }
@@ -74,23 +74,10 @@ function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Va
 /** macOS writes letters with accents in two characters. */
 const fold = (text: string) => text.normalize('NFC').toLowerCase()
 
-/**
- * The paths of files from the root, with slashes, by each end of their folded paths: `x/y/a.png`, `y/a.png` and `a.png`. The
- * shortest path is the first.
- */
-async function indexByEnd(root: string, signal: AbortSignal): Promise<ReadonlyMap<string, string[]>> {
+/** The paths of files from the root, with slashes, and what links end with. The shortest path is the first. */
+async function listFiles(root: string, signal: AbortSignal) {
   const paths: string[] = []
   for await (const file of walk(root, () => {}, signal)) paths.push(relative(root, file).split(sep).join('/'))
   paths.sort((a, b) => a.length - b.length || (a < b ? -1 : 1))
-  const index = new Map<string, string[]>()
-  for (const path of paths) {
-    const names = fold(path).split('/')
-    for (const at of names.keys()) {
-      const end = names.slice(at).join('/')
-      const same = index.get(end)
-      if (same) same.push(path)
-      else index.set(end, [path])
-    }
-  }
-  return index
+  return paths.map(path => ({ path, end: `/${fold(path)}` }))
 }
