@@ -89,22 +89,16 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('a comment at %s'
 
   it('waits for a forge that takes no more requests for a moment', async () => {
     forge = await startCommentForge(kind)
-    forge.instead.push(() => ({
-      status: 429,
+    // GitHub's secondary rate limit is a 403, for the list and for the new comment.
+    const tooMany = (status: number) => () => ({
+      status,
       headers: { 'Retry-After': '0' },
-      body: { message: 'slow down' },
-    }))
-    forge.instead.push(() => ({ status: 502, body: 'Bad Gateway' }))
-    // GitHub's secondary rate limit, for the list and for the new comment.
-    const tooMany = {
-      status: 403,
-      headers: { 'Retry-After': '0' },
-      body: { message: 'secondary rate limit' },
-    }
-    forge.instead.push(() => tooMany)
+      body: { message: 'slow' },
+    })
+    forge.instead.push(tooMany(429), () => ({ status: 502, body: 'Bad Gateway' }), tooMany(403))
     forge.before = ({ method }) => {
       if (method !== 'POST') return
-      forge.instead.push(() => tooMany)
+      forge.instead.push(tooMany(403))
       forge.before = () => {}
     }
     expect(await write()).toBe('created')

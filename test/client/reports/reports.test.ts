@@ -7,15 +7,9 @@ import type { Result } from '../../../src/client/result.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 const link = (n: number | string) => `https://img.example/${n}.png`
+const FACTS = { size: 1024, contentType: 'image/png', width: 3, height: 2 }
 const pictures = (count: number): Result[] =>
-  Array.from({ length: count }, (_, n) => ({
-    name: `out/${n}.png`,
-    url: link(n),
-    size: 1024,
-    contentType: 'image/png',
-    width: 3,
-    height: 2,
-  }))
+  Array.from({ length: count }, (_, n) => ({ name: `out/${n}.png`, url: link(n), ...FACTS }))
 const FAILED: Result = { name: 'a&"b"<c>\u0007.png', error: 'it is <too> large & "bad"', code: 'too_large' }
 
 /** Text of a report on some results. */
@@ -70,12 +64,6 @@ describe('attack: a symlink in the place of a report', () => {
     expect(await readFile(join(root, 'home/profile'), 'utf8')).toBe('mine')
     expect(await readdir(join(root, 'home'))).toEqual(['profile'])
     expect((await lstat(link)).isSymbolicLink()).toBe(true)
-  })
-
-  it('a report is there at once, and nothing is left beside it', async () => {
-    const cwd = await makeDirectory()
-    await writeReports(await openReports({ junit: 'new/j.xml' }, { cwd, env: {} }), pictures(1), 1)
-    expect(await readdir(join(cwd, 'new'))).toEqual(['j.xml'])
   })
 })
 
@@ -138,14 +126,7 @@ it('--github-output names a file instead of lists that are too long for the envi
   const { results = '', ...outputs } = readOutputs(
     await report({ githubOutput: true }, 'output', pictures(3000)),
   )
-  expect(outputs).toEqual({
-    url: link(0),
-    urls: expect.any(String),
-    markdown: '',
-    json: '',
-    stored: '3000',
-    failed: '0',
-  })
+  expect(outputs).toMatchObject({ url: link(0), markdown: '', json: '', stored: '3000', failed: '0' })
   expect(outputs['urls']).not.toBe('')
   expect(JSON.parse(await readFile(results, 'utf8'))).toHaveLength(3000)
 })

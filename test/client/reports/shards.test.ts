@@ -14,25 +14,15 @@ const show = ({ rows }: Review) =>
   rows.map(({ name, state, from }) => [from, name, state].filter(Boolean).join(' '))
 
 it('an earlier image is gone if no shard has it, and not before all of them are there', () => {
+  const [baseline, run] = [{ name: 'visual' }, { commit: 'abc1234' }]
+  const gone = ['b.png', 'c.png'].map(name => row(name, 'gone'))
   const a = {
-    rows: [
-      row('a.png', 'changed'),
-      row('moved.png', 'renamed', 'old.png'),
-      row('b.png', 'gone'),
-      row('c.png', 'gone'),
-    ],
-    baseline: { name: 'visual' },
-    run: { commit: 'abc1234' },
+    rows: [row('a.png', 'changed'), row('moved.png', 'renamed', 'old.png'), ...gone],
+    baseline,
+    run,
   }
-  const b = {
-    rows: [
-      row('b.png', 'same'),
-      row('copy.png', 'renamed', 'a.png'),
-      row('old.png', 'gone'),
-      row('c.png', 'gone'),
-    ],
-    baseline: { name: 'visual' },
-  }
+  const others = ['old.png', 'c.png'].map(name => row(name, 'gone'))
+  const b = { rows: [row('b.png', 'same'), row('copy.png', 'renamed', 'a.png'), ...others], baseline }
   expect(mergeShards([a], 2, a)).toMatchObject({ shards: { found: 1, of: 2 }, baseline: { name: 'visual' } })
   expect(show(mergeShards([a], 2, a))).toEqual(['a.png changed', 'old.png moved.png renamed'])
   expect(show(mergeShards([a, b], 2, a))).toEqual([
@@ -94,12 +84,7 @@ it('attack: shards that run at the same time lose each other, in 300 orders', as
       })
     }
     await Promise.all([1, 2, 3, 4].map(index => run(index, `${index}.png`)))
-    expect(comment && show(comment), `seed ${seed}`).toEqual([
-      '1.png new',
-      '2.png new',
-      '3.png new',
-      '4.png new',
-    ])
+    expect(comment && show(comment), `seed ${seed}`).toEqual([1, 2, 3, 4].map(n => `${n}.png new`))
     await Promise.all([run(2, 'again.png'), run(4, '4.png')])
     expect(comment?.shards).toEqual({ found: 4, of: 4 })
     expect(comment && show(comment)).toContain('again.png new')
@@ -124,12 +109,7 @@ it('a client whose lists are not found, such as an anonymous one, publishes noth
   const { uploads, fetch } = createStore(async () => {})
   const blind = { ...uploads, find: async (files: readonly object[]) => files.map(() => undefined) }
   const publish = async () => expect.unreachable()
-  const shown = publishShards(
-    { rows: [] },
-    { index: 1, of: 2 },
-    ['run'],
-    { uploads: blind, fetch, signal },
-    publish,
-  )
+  const access = { uploads: blind, fetch, signal }
+  const shown = publishShards({ rows: [] }, { index: 1, of: 2 }, ['run'], access, publish)
   await expect(shown).rejects.toThrow('the server finds no lists of this client')
 })
