@@ -57,7 +57,7 @@ interface Attachment {
   readonly name: string
   /** Path of the file, or its bytes. */
   readonly source: string | Buffer
-  /** Name at the destination, which gives it an extension if it has none. */
+  /** Name at the destination. */
   readonly fileName: string
 }
 
@@ -92,7 +92,7 @@ export default class UploadReporter implements Reporter {
         test: retry === 0 ? title : `${title} (retry ${retry})`,
         name,
         source,
-        fileName: slug(`${test.title} ${name}`) + extname(path ?? ''),
+        fileName: slug(`${test.title} ${name}`) + (path ? extname(path) : extensionOf(contentType)),
       })
     }
   }
@@ -106,6 +106,12 @@ export default class UploadReporter implements Reporter {
     if (summary && results.length > 0) await appendToFile(summary, toSummary(results))
     return required && results.some(one => one.url === undefined) ? { status: 'failed' } : undefined
   }
+}
+
+/** The extension for an attachment without a file. */
+function extensionOf(contentType: string): string {
+  const [, subtype = ''] = /^\w+\/(?:x-)?([\w-]+)/.exec(contentType) ?? []
+  return `.${{ jpeg: 'jpg', svg: 'svg', plain: 'txt', markdown: 'md' }[subtype] ?? subtype}`
 }
 
 /** Makes a file name of the letters and digits, in any language, of a text. */
