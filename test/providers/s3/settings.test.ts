@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { openS3, s3 } from '../../../src/providers/s3/index.ts'
+import { PRESET_NAMES } from '../../../src/providers/s3/presets.ts'
 import { resolveSettings, type S3Settings } from '../../../src/providers/s3/settings.ts'
 import { play } from '../../helpers/player.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
@@ -7,6 +8,115 @@ import { never, put } from '../../helpers/target.ts'
 
 const parse = (options: Record<string, unknown>) => s3.config.parse({ bucket: 'pics', ...options })
 const problemOf = (options: Record<string, unknown>) => s3.validate?.(parse(options))
+
+const IMG = { urlPrefix: 'https://img.example.com' }
+
+/**
+ * Options, and where the objects are. Then, if they differ: the region that is signed for, which is `region` or us-east-1, and
+ * the public URL, which is `urlPrefix` or the place itself.
+ */
+const PLACES: [options: Record<string, string>, place: string, region?: string | undefined, site?: string][] =
+  [
+    [{ preset: 'aws', region: 'eu-central-1' }, 'pics.s3.eu-central-1.amazonaws.com'],
+    [{ region: 'cn-north-1' }, 'pics.s3.cn-north-1.amazonaws.com.cn'],
+    [{ region: 'us-east-1', bucket: 'img.example.com' }, 's3.us-east-1.amazonaws.com/img.example.com'],
+    [
+      { preset: 'aliyun', region: 'cn-hangzhou' },
+      'pics.s3.oss-cn-hangzhou.aliyuncs.com',
+      undefined,
+      'pics.oss-cn-hangzhou.aliyuncs.com',
+    ],
+    [
+      { preset: 'aliyun', region: 'cn-hangzhou-internal' },
+      'pics.s3.oss-cn-hangzhou-internal.aliyuncs.com',
+      'cn-hangzhou',
+      'pics.oss-cn-hangzhou.aliyuncs.com',
+    ],
+    [
+      { preset: 'tcyun', region: 'ap-guangzhou', bucket: 'pics-1250000000' },
+      'pics-1250000000.cos.ap-guangzhou.myqcloud.com',
+    ],
+    [{ preset: 'qiniu', region: 'cn-east-1', ...IMG }, 's3.cn-east-1.qiniucs.com/pics'],
+    [{ preset: 'upyun-s3', ...IMG }, 's3.api.upyun.com/pics'],
+    [{ preset: 'huawei-obs', region: 'cn-north-4' }, 'pics.obs.cn-north-4.myhuaweicloud.com'],
+    [
+      { preset: 'volcengine-tos', region: 'cn-beijing' },
+      'pics.tos-s3-cn-beijing.volces.com',
+      undefined,
+      'pics.tos-cn-beijing.volces.com',
+    ],
+    [
+      { preset: 'cloudflare-r2', accountId: '0123abc', ...IMG },
+      '0123abc.r2.cloudflarestorage.com/pics',
+      'auto',
+    ],
+    [
+      { endpoint: '0123abc.eu.r2.cloudflarestorage.com', ...IMG },
+      '0123abc.eu.r2.cloudflarestorage.com/pics',
+      'auto',
+    ],
+    [{ preset: 'backblaze-b2', region: 'us-west-004' }, 'pics.s3.us-west-004.backblazeb2.com'],
+    [{ preset: 'minio', endpoint: 'https://minio.example.com:9000' }, 'minio.example.com:9000/pics'],
+    [{ preset: 'wasabi', region: 'eu-west-2' }, 'pics.s3.eu-west-2.wasabisys.com'],
+    [{ preset: 'do-spaces', region: 'fra1' }, 'pics.fra1.digitaloceanspaces.com'],
+    [{ preset: 'gcs' }, 'storage.googleapis.com/pics', 'auto'],
+    [{ preset: 'scaleway', region: 'fr-par' }, 'pics.s3.fr-par.scw.cloud'],
+    [{ preset: 'hetzner', region: 'fsn1' }, 'pics.fsn1.your-objectstorage.com'],
+    [{ preset: 'tigris', ...IMG }, 'pics.t3.storage.dev', 'auto'],
+    [{ endpoint: 't3.storage.dev', ...IMG }, 'pics.t3.storage.dev', 'auto'],
+    [{ preset: 'linode', region: 'nl-ams-1' }, 'pics.nl-ams-1.linodeobjects.com'],
+    [
+      { preset: 'storj', urlPrefix: 'https://link.storjshare.io/raw/access/pics' },
+      'gateway.storjshare.io/pics',
+    ],
+    [{ preset: 'idrive-e2', endpoint: 'l4g4.ch11.idrivee2-2.com' }, 'l4g4.ch11.idrivee2-2.com/pics'],
+    [{ preset: 'baidu-bos', region: 'bj' }, 'pics.s3.bj.bcebos.com', undefined, 'pics.bj.bcebos.com'],
+    [
+      { preset: 'oracle', accountId: 'axaxnpcrorw5', region: 'eu-frankfurt-1', ...IMG },
+      'axaxnpcrorw5.compat.objectstorage.eu-frankfurt-1.oraclecloud.com/pics',
+    ],
+    [
+      { endpoint: 'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com', ...IMG },
+      'axaxnpcrorw5.compat.objectstorage.us-ashburn-1.oraclecloud.com/pics',
+      'us-ashburn-1',
+    ],
+    [{ preset: 'rustfs', endpoint: 'https://rustfs.example.com:9000' }, 'rustfs.example.com:9000/pics'],
+    [{ preset: 'seaweedfs', endpoint: 'https://weed.example.com:8333' }, 'weed.example.com:8333/pics'],
+    [{ preset: 'garage', endpoint: 'garage.example.com', ...IMG }, 'garage.example.com/pics', 'garage'],
+    [{ endpoint: 'https://store.example.com/storage/v1/s3', ...IMG }, 'store.example.com/storage/v1/s3/pics'],
+    [
+      { endpoint: 'store.example.com', addressingStyle: 'virtual', urlPrefix: 'https://img.example.com/x/' },
+      'pics.store.example.com',
+    ],
+    [
+      { preset: 'aliyun', region: 'cn-beijing', endpoint: 'oss.example.com', addressingStyle: 'cname' },
+      'oss.example.com',
+    ],
+    [
+      { endpoint: 'https://127.0.0.1:9000', addressingStyle: 'virtual', preset: 'minio' },
+      '127.0.0.1:9000/pics',
+    ],
+    [{ preset: 'aws', region: 'us-east-1', bucket: 'Old_Name:x' }, 's3.us-east-1.amazonaws.com/Old_Name%3Ax'],
+    [{ endpoint: 's3.us-west-000.backblazeb2.com' }, 'pics.s3.us-west-000.backblazeb2.com', 'us-west-000'],
+  ]
+
+describe('where the objects of a preset are', () => {
+  it('is told for every preset', () => {
+    const told = PLACES.map(([options]) => options['preset'])
+    expect(PRESET_NAMES.filter(name => name !== 'custom' && !told.includes(name))).toEqual([])
+  })
+
+  it.each(PLACES)(
+    '%j: https://%s',
+    (options, place, region = options['region'] ?? 'us-east-1', site = place) => {
+      const { bucketUrl, publicUrl, ...found } = resolveSettings(parse(options)) as S3Settings
+      expect([bucketUrl, found.region]).toEqual([`https://${place}`, region])
+      expect(publicUrl?.replace(/\/$/, '')).toBe(
+        options['urlPrefix']?.replace(/\/$/, '') ?? `https://${site}`,
+      )
+    },
+  )
+})
 
 describe('options of s3 that do not fit together', () => {
   it.each<[Record<string, unknown>, RegExp]>([
