@@ -81,59 +81,35 @@ describe('what http sends', () => {
 describe('where http finds the address', () => {
   const json = { ok: true, data: { url: 'https://img.example.com/a.png', path: '/a.png', id: 7 } }
   const html = '<a href="https://img.example.com/a (1).png">here</a>'
-  it.each([
-    ['JSON', { resultUrl: 'data.url' }, json, 'https://img.example.com/a.png'],
-    ['the text itself', {}, ' https://img.example.com/a.png\n', 'https://img.example.com/a.png'],
+  const A = 'https://img.example.com/a.png'
+  const NO_URL = /, which is not an http or https URL\./
+  it.each<[string, string | string[] | undefined, unknown, string | RegExp]>([
+    ['JSON', 'data.url', json, A],
+    ['the text itself', undefined, ` ${A}\n`, A],
+    ['a part of it', 'https://img.example.com{json:data.path}?v={json:data.id}', json, `${A}?v=7`],
+    ['the first place that holds something', ['data.link', 'data.url', 'data.path'], json, A],
+    ['a regular expression', '{regex:href="(.*?)"|1}', html, 'https://img.example.com/a%20%281%29.png'],
+    ['a named group', '{regex:(?<scheme>https)://(?<rest>[^"]+)|rest}', html, NO_URL],
+    ['XML', '{xml:/r/u}', `<r><u>${A}</u></r>`, A],
+    ['the name it was given', 'https://x.org/{key}', '', 'https://x.org/2026/a%20b/pic%20ture.png'],
+    ['nowhere', 'data.link', json, /returned no URL: \{"ok":true/],
     [
-      'a part of it',
-      { resultUrl: 'https://img.example.com{json:data.path}?v={json:data.id}' },
-      json,
-      'https://img.example.com/a.png?v=7',
+      ...([
+        'attack: a response so long that a quadratic expression would take minutes',
+        '{regex:a+b|$}',
+      ] as const),
+      ...([
+        'a'.repeat(1_000_000),
+        /more than 65536 characters, too many for the regular expression "a\+b"/,
+      ] as const),
     ],
-    [
-      'the first place that holds something',
-      { resultUrl: ['data.link', 'data.url', 'data.path'] },
-      json,
-      'https://img.example.com/a.png',
-    ],
-    [
-      'a regular expression',
-      { resultUrl: '{regex:href="(.*?)"|1}' },
-      html,
-      'https://img.example.com/a%20%281%29.png',
-    ],
-    [
-      'a named group',
-      { resultUrl: '{regex:(?<scheme>https)://(?<rest>[^"]+)|rest}' },
-      html,
-      /returned "img\.example\.com.*", which is not an http or https URL\./,
-    ],
-    [
-      'XML',
-      { resultUrl: '{xml:/r/u}' },
-      '<r><u>https://img.example.com/x</u></r>',
-      'https://img.example.com/x',
-    ],
-    [
-      'the name it was given',
-      { resultUrl: 'https://img.example.com/{key}' },
-      '',
-      'https://img.example.com/2026/a%20b/pic%20ture.png',
-    ],
-    ['nowhere', { resultUrl: 'data.link' }, json, /returned no URL: \{"ok":true/],
-    [
-      'attack: a response so long that a quadratic expression would take minutes',
-      { resultUrl: '{regex:a+b|$}' },
-      'a'.repeat(1_000_000),
-      /the response has more than 65536 characters, too many for the regular expression "a\+b"/,
-    ],
-    ['in what is not JSON', { resultUrl: 'data.link' }, html, /returned no URL: here/],
-    ['a path alone', { resultUrl: 'data.path' }, json, /returned "\/a\.png", which is not an http/],
-    ['two addresses', {}, 'https://img.example.com/a\nhttps://img.example.com/b', /which is not an http/],
-    ['another scheme', {}, 'javascript:alert(1)', /which is not an http/],
-    ['no host', {}, 'https:///a', /which is not an http/],
-  ])('%s', async (_, options, body, expected) => {
-    const put = (await openAt({ status: 200, body }, options)).put(PICTURE, never())
+    ['in what is not JSON', 'data.link', html, /returned no URL: here/],
+    ['a path alone', 'data.path', json, /returned "\/a\.png", which is not an http/],
+    ['two addresses', undefined, `${A}\n${A}`, NO_URL],
+    ['another scheme', undefined, 'javascript:alert(1)', NO_URL],
+    ['no host', undefined, 'https:///a', NO_URL],
+  ])('%s', async (_, resultUrl, body, expected) => {
+    const put = (await openAt({ status: 200, body }, { resultUrl })).put(PICTURE, never())
     if (typeof expected === 'string') return await expect(put).resolves.toEqual({ url: expected })
     await expect(put).rejects.toMatchObject({ code: 'destination_failed', retryable: false })
     await expect(put).rejects.toThrow(expected)
