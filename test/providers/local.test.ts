@@ -27,11 +27,11 @@ import { local } from '../../src/providers/local/index.ts'
 import { findPathFault } from '../../src/providers/local/key-path.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { listFiles, makeRealDirectory, openFresh, openLocal, spoolPayload } from '../helpers/open-local.ts'
-import { bytesOf, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { never, put } from '../helpers/target.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
 
 const MIB = 1024 * 1024
-const never = () => new AbortController().signal
 
 /** The real path of what is handed out. */
 async function locate(target: OpenTarget | undefined, key: string): Promise<string | undefined> {
@@ -88,7 +88,7 @@ describe('options of local', () => {
     const { directory } = await openFresh()
     const target = await openLocal(directory, options, 'a/b c')
     onTestFinished(() => target.close?.())
-    const { url } = await target.put(objectOf("x y/it's (1).png", Buffer.of(1)), never())
+    const { url } = await put(target, "x y/it's (1).png")
     if (served !== undefined) expect(url).toBe(served)
     expect(target.locate === undefined).toBe(served === undefined)
   })
@@ -96,30 +96,32 @@ describe('options of local', () => {
 
 describe('keys that local refuses', () => {
   it.each([
-    '..',
-    '../a.png',
-    'a/../../b.png',
-    'a/..',
-    '.',
-    './a.png',
-    '/etc/passwd',
-    '//a.png',
-    'a//b.png',
-    'a/',
-    '',
-    'a\0.png',
-    'a\\..\\b.png',
-    '..\\a.png',
-    '.htaccess',
-    'a/.git/config',
-    '.upload-server/x',
-    `${'a'.repeat(256)}`,
-    `${'ä'.repeat(128)}.png`,
-    'half\ud800.png',
-    `${'long/'.repeat(205)}.png`,
+    ...[
+      '..',
+      '../a.png',
+      'a/../../b.png',
+      'a/..',
+      '.',
+      './a.png',
+      '/etc/passwd',
+      '//a.png',
+      'a//b.png',
+      'a/',
+      '',
+    ],
+    ...[
+      'a\0.png',
+      'a\\..\\b.png',
+      '..\\a.png',
+      '.htaccess',
+      'a/.git/config',
+      '.upload-server/x',
+      'half\ud800.png',
+    ],
+    ...['a'.repeat(256), `${'ä'.repeat(128)}.png`, `${'long/'.repeat(205)}.png`],
   ])('%j', async key => {
     const { target, directory } = await openFresh()
-    const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+    const error = await failureOf(put(target, key))
     expect(error.code).toBe('destination_failed')
     expect(error.message).not.toContain(directory)
     await expect(target.exists?.(key, never())).rejects.toThrow(UploadError)
@@ -129,24 +131,24 @@ describe('keys that local refuses', () => {
   })
 
   it.each([
-    'C:/a.png',
-    'a:stream.png',
-    'CON',
-    'con.png',
-    'a/NUL .txt',
-    'com1.tar.gz',
-    'LPT².x',
-    'conin$',
-    'a. /b',
-    'a.',
-    'a ',
-    'a?.png',
+    ...[
+      'C:/a.png',
+      'a:stream.png',
+      'CON',
+      'con.png',
+      'a/NUL .txt',
+      'com1.tar.gz',
+      'LPT².x',
+      'conin$',
+      'a. /b',
+    ],
+    ...['a.', 'a ', 'a?.png'],
   ])('%j on Windows, where it means something else', key => {
     expect(findPathFault(key, 'win32')).toBeDefined()
     expect(findPathFault(key, 'linux')).toBeUndefined()
   })
 
-  it.each(['a..b.png', 'a...', 'contact.png', 'comet1', 'a/b/c', '~', '-rf', `${'a'.repeat(255)}`])(
+  it.each(['a..b.png', 'a...', 'contact.png', 'comet1', 'a/b/c', '~', '-rf', 'a'.repeat(255)])(
     'but not %j',
     key => {
       expect(findPathFault(key, 'linux')).toBeUndefined()
@@ -167,7 +169,7 @@ describe('links in the folder of local', () => {
     const { target, directory, outside } = await openWithOutside()
     await symlink(outside, join(directory, 'out'))
     for (const key of ['out/a.png', 'out/new/folder/a.png', 'out/secret.txt']) {
-      const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+      const error = await failureOf(put(target, key))
       expect(error.message).toContain('symbolic link points out')
       expect(error.message).not.toContain(outside)
     }
@@ -178,10 +180,10 @@ describe('links in the folder of local', () => {
 
   it('does not follow a link that is put there between two puts', async () => {
     const { target, directory, outside } = await openWithOutside()
-    await target.put(objectOf('2026/a.png', Buffer.of(1)), never())
+    await put(target, '2026/a.png')
     await rename(join(directory, '2026'), join(directory, 'old'))
     await symlink(outside, join(directory, '2026'))
-    await failureOf(target.put(objectOf('2026/b.png', Buffer.of(1)), never()))
+    await failureOf(put(target, '2026/b.png'))
     expect(await readdir(outside)).toEqual(['secret.txt'])
   })
 
@@ -203,7 +205,7 @@ describe('links in the folder of local', () => {
     await symlink(join(outside, 'secret.txt'), join(directory, 'a.txt'))
     await symlink(join(outside, 'nothing'), join(directory, 'b.txt'))
     for (const key of ['a.txt', 'b.txt']) {
-      await target.put(objectOf(key, Buffer.from('mine')), never())
+      await put(target, key, 'mine')
       expect((await lstat(join(directory, key))).isFile()).toBe(true)
       expect(await readFile(join(directory, key), 'utf8')).toBe('mine')
     }
@@ -219,7 +221,7 @@ describe('links in the folder of local', () => {
     const { target, directory } = await openWithOutside()
     await symlink(to, join(directory, 'dangling'))
     for (const key of ['dangling/a.png', 'dangling/b/c.png']) {
-      const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+      const error = await failureOf(put(target, key))
       expect(error.message).toContain('is a broken symbolic link')
       expect(await target.exists?.(key, never())).toBe(false)
     }
@@ -234,29 +236,25 @@ describe('links in the folder of local', () => {
     await symlink('real', join(directory, 'alias'))
     await symlink('.git', join(directory, 'git'))
     await symlink('.git/config', join(directory, 'config'))
-    await target.put(objectOf('alias/a.png', Buffer.from('inside')), never())
+    await put(target, 'alias/a.png', 'inside')
     expect(await readFile(join(directory, 'real/a.png'), 'utf8')).toBe('inside')
     expect(await locate(target, 'alias/a.png')).toBe(join(directory, 'real/a.png'))
-    await failureOf(target.put(objectOf('git/hooks.png', Buffer.of(1)), never()))
+    await failureOf(put(target, 'git/hooks.png'))
     expect(await locate(target, 'git/config')).toBeUndefined()
     expect(await locate(target, 'config')).toBeUndefined()
   })
 
   it('works where the folder itself is a link, also after that link is turned', async () => {
-    const [first, second, around] = [
-      await makeRealDirectory(),
-      await makeRealDirectory(),
-      await makeRealDirectory(),
-    ]
-    const current = join(around, 'current')
+    const [first, second] = [await makeRealDirectory(), await makeRealDirectory()]
+    const current = join(await makeRealDirectory(), 'current')
     await symlink(first, current)
     const target = await openLocal(current)
     onTestFinished(() => target.close?.())
-    await target.put(objectOf('x/a.png', Buffer.from('1')), never())
+    await put(target, 'x/a.png', '1')
     expect(await locate(target, 'x/a.png')).toBe(join(first, 'x/a.png'))
     await unlink(current)
     await symlink(second, current)
-    await target.put(objectOf('x/a.png', Buffer.from('2')), never())
+    await put(target, 'x/a.png', '2')
     expect(await readFile(join(second, 'x/a.png'), 'utf8')).toBe('2')
     expect(await readFile(join(first, 'x/a.png'), 'utf8')).toBe('1')
   })
@@ -264,7 +262,7 @@ describe('links in the folder of local', () => {
   it('does not spool through a planted ".upload-server"', async () => {
     const { target, directory, outside } = await openWithOutside()
     await symlink(outside, join(directory, '.upload-server'))
-    await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
+    await failureOf(put(target, 'a.png'))
     await failureOf(target.spool?.create() ?? Promise.resolve())
     expect(await readdir(outside)).toEqual(['secret.txt'])
   })
@@ -275,7 +273,7 @@ describe('what local locates', () => {
     'nothing for %s',
     async key => {
       const { target, directory } = await openFresh()
-      await target.put(objectOf('a.png', Buffer.of(1)), never())
+      await put(target, 'a.png')
       await mkdir(join(directory, 'folder'))
       if (process.platform !== 'win32') execFileSync('mkfifo', [join(directory, 'fifo')])
       expect(await locate(target, key)).toBeUndefined()
@@ -295,20 +293,19 @@ describe('how local writes', () => {
   it('leaves nothing but the objects behind, also after check and close', async () => {
     const { target, directory } = await openFresh({ durable: true })
     await target.check?.(never())
-    await target.put(objectOf('a/b.png', Buffer.of(1)), never())
+    await put(target, 'a/b.png')
     await target.close?.()
     expect(await readdir(directory, { recursive: true })).toEqual(['a', 'a/b.png'])
   })
 
   it('stores 100 files at once in the same new folder', async () => {
     const { target, directory } = await openFresh({ durable: true })
-    const objects = Array.from({ length: 100 }, (_, i) =>
-      objectOf(`new/folder/${i}.bin`, Buffer.alloc(1000 + i, i)),
+    const files = Array.from(
+      { length: 100 },
+      (_, i) => [`new/folder/${i}.bin`, Buffer.alloc(1000 + i, i)] as const,
     )
-    await Promise.all(objects.map(object => target.put(object, never())))
-    for (const object of objects) {
-      expect(await readFile(join(directory, object.key))).toEqual(await bytesOf(object))
-    }
+    await Promise.all(files.map(([key, bytes]) => put(target, key, bytes)))
+    for (const [key, bytes] of files) expect(await readFile(join(directory, key))).toEqual(bytes)
     expect(await listFiles(join(directory, '.upload-server'))).toEqual([])
   })
 
@@ -316,7 +313,7 @@ describe('how local writes', () => {
     const { target, directory } = await openFresh({ fileMode })
     const path = join(await makeRealDirectory(), 'payload')
     await writeFile(path, 'linked', { mode: 0o600 })
-    await target.put(objectOf('bytes', Buffer.of(1)), never())
+    await put(target, 'bytes')
     await target.put(objectOf('linked', path), never())
     for (const key of ['bytes', 'linked']) {
       expect((await stat(join(directory, key))).mode & 0o777).toBe(Number.parseInt(fileMode, 8))
@@ -330,7 +327,7 @@ describe('how local writes', () => {
       await mkdir(directory)
       await mkdir(join(directory, 'old'))
       await chmod(join(directory, 'old'), 0o711)
-      await target.put(objectOf('old/new/a', Buffer.of(1)), never())
+      await put(target, 'old/new/a')
       expect((await stat(join(directory, 'old'))).mode & 0o7777).toBe(0o711)
       expect((await stat(join(directory, 'old/new'))).mode & 0o7777).toBe(Number.parseInt(directoryMode, 8))
       expect((await stat(join(directory, '.upload-server'))).mode & 0o7777).toBe(0o700)
@@ -349,7 +346,7 @@ describe('how local writes', () => {
     const { target, directory } = await openFresh()
     await mkdir(directory)
     await chmod(directory, 0o2755)
-    await target.put(objectOf('new/a', Buffer.of(1)), never())
+    await put(target, 'new/a')
     expect((await stat(join(directory, 'new'))).mode & 0o7777).toBe(0o2755)
   })
 
@@ -368,9 +365,9 @@ describe('how local writes', () => {
   it('goes on when somebody removes its temporary folder or the whole folder', async () => {
     const { target, directory } = await openFresh()
     for (const gone of [join(directory, '.upload-server'), directory]) {
-      await target.put(objectOf('x/a.png', Buffer.of(1)), never())
+      await put(target, 'x/a.png')
       await rm(gone, { recursive: true })
-      await target.put(objectOf('x/b.png', Buffer.of(1)), never())
+      await put(target, 'x/b.png')
       expect(await target.exists?.('x/b.png', never())).toBe(true)
     }
   })
@@ -400,7 +397,7 @@ describe('payloads that local links', () => {
     const path = await spoolPayload(target, Buffer.from('first'))
     await target.put(objectOf('a.bin', path), never())
     await link(join(directory, 'a.bin'), join(directory, 'kept.bin'))
-    await target.put(objectOf('a.bin', Buffer.from('second')), never())
+    await put(target, 'a.bin', 'second')
     expect(await readFile(join(directory, 'kept.bin'), 'utf8')).toBe('first')
     expect(await readFile(path, 'utf8')).toBe('first')
   })
@@ -442,7 +439,7 @@ describe('a folder that cannot be written', () => {
     const { target, directory } = await openFresh()
     await writeFile(directory, 'I am a file')
     for (const work of [
-      async () => target.put(objectOf('x/a.bin', Buffer.of(1)), never()),
+      async () => put(target, 'x/a.bin'),
       async () => target.check?.(never()),
       async () => target.spool?.create(),
     ]) {
@@ -461,9 +458,9 @@ describe('a folder that cannot be written', () => {
     ['a folder where the file goes', 'folder', 'a folder or a special file'],
   ])('has %s', async (_, key, words) => {
     const { target, directory } = await openFresh()
-    await target.put(objectOf('a.png', Buffer.of(1)), never())
-    await target.put(objectOf('folder/in/it.png', Buffer.of(1)), never())
-    const error = await failureOf(target.put(objectOf(key, Buffer.of(2)), never()))
+    await put(target, 'a.png')
+    await put(target, 'folder/in/it.png')
+    const error = await failureOf(put(target, key))
     expect(error).toMatchObject({ code: 'destination_failed', message: expect.stringContaining(words) })
     expect((await listFiles(directory)).sort()).toEqual([
       join(directory, 'a.png'),
@@ -486,12 +483,6 @@ describe('what local says of an error of the disk', () => {
     expect(error).toMatchObject({ code, retryable, cause, message: expect.stringContaining(words) })
     expect(error.message).not.toContain('/srv')
   })
-})
-
-it('ends with the reason of its signal', async () => {
-  const { target } = await openFresh()
-  const reason = new Error('gone')
-  await expect(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.abort(reason))).rejects.toBe(reason)
 })
 
 describe('temporary files of killed servers', () => {
@@ -517,7 +508,7 @@ describe('temporary files of killed servers', () => {
     const used = await leaveBehind(target, directory, child.pid ?? 0)
 
     const next = await openLocal(directory)
-    await next.put(objectOf('a.png', Buffer.of(1)), never())
+    await put(next, 'a.png')
     for (const path of left) await expect(stat(path)).rejects.toThrow('ENOENT')
     expect(await readdir(used)).toEqual(['1'])
     await next.close?.()
@@ -529,7 +520,7 @@ describe('temporary files of killed servers', () => {
     const file = await target.spool?.create()
     await file?.file.close()
     const other = await openLocal(directory, {}, 'other')
-    await other.put(objectOf('a.png', Buffer.of(1)), never())
+    await put(other, 'a.png')
     await other.close?.()
     expect((await stat(file?.path ?? '')).size).toBe(0)
   })
