@@ -9,7 +9,21 @@ import { hasProgram } from '../helpers/needs.ts'
 const START_MS = 45_000
 const STOP_MS = 3000
 
+export interface DaemonOptions {
+  /** It is ready when it takes connections on this port of 127.0.0.1… */
+  readonly port?: number
+  /** …or when it has printed this. */
+  readonly until?: RegExp
+  /** Run it as somebody else; for root only. */
+  readonly account?: { readonly uid: number; readonly gid: number } | undefined
+  /** Its environment beside `PATH` and `LANG`. */
+  readonly env?: NodeJS.ProcessEnv
+  /** The signal by which it ends its sessions itself. Default: they are killed. */
+  readonly endsBy?: NodeJS.Signals
+}
+
 export interface Daemon {
+  readonly pid: number
   /** What it has printed so far. */
   output(): string
   /** Ends it, with its sessions, and waits until it is gone. Safe to call twice. */
@@ -18,24 +32,18 @@ export interface Daemon {
   killSessions(): void
 }
 
-/**
- * Starts a server in the foreground and waits until it takes connections on a port of 127.0.0.1. It does not outlive
- * this process.
- *
- * @param account run it as somebody else; for root only
- */
+/** Starts a program in the foreground and waits until it is ready. It does not outlive this process. */
 export async function startDaemon(
   program: string,
   args: readonly string[],
-  { port, account }: { port: number; account?: { uid: number; gid: number } },
+  { port, until, account, env, endsBy }: DaemonOptions,
 ): Promise<Daemon> {
-  const env = { PATH: `${process.env['PATH']}:/usr/sbin:/sbin`, LANG: 'C.UTF-8' }
   const isSomebodyElse = account !== undefined && account.uid !== userInfo().uid
   // The kernel of Linux ends it with this process, also when that is killed and gets to do nothing itself.
   const watched = hasProgram('setpriv') ? ['setpriv', '--pdeathsig', 'KILL', '--', program] : [program]
   const [first = program, ...before] = watched
   const child = spawn(first, [...before, ...args], {
-    env,
+    env: { PATH: `${process.env['PATH']}:/usr/sbin:/sbin`, LANG: 'C.UTF-8', ...env },
     cwd: '/', // somebody else may not enter the folder of this project
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(isSomebodyElse && { uid: account.uid, gid: account.gid }),
@@ -52,44 +60,44 @@ export async function startDaemon(
       printed = (printed + text).slice(-20_000)
     })
   }
-  const failed = once(child, 'exit').then(([code]) => {
-    throw new Error(`${program} ended with status ${code} instead of listening: ${printed.slice(-1000)}`)
+  child.on('error', error => {
+    printed += String(error)
   })
-  failed.catch(() => {})
-  try {
-    await Promise.race([waitForPort(port), failed])
-  } catch (error) {
-    await stop(child)
-    throw error
+  for (const end = Date.now() + START_MS; !(until?.test(printed) ?? (await isListening(port))); ) {
+    const hasEnded = child.pid === undefined || child.exitCode !== null || child.signalCode !== null
+    if (hasEnded || Date.now() > end) {
+      await stop(child)
+      const what = hasEnded ? `ended with status ${child.exitCode}` : `was not ready after ${START_MS} ms`
+      throw new Error(`${program} ${what}: ${printed.slice(-1000)}`)
+    }
+    await sleep(20)
   }
   return {
+    pid: child.pid ?? 0,
     output: () => printed,
-    stop: () => stop(child),
+    stop: () => stop(child, endsBy),
     killSessions: () => killAll(listDescendants(child.pid)),
   }
 }
 
-async function waitForPort(port: number): Promise<void> {
-  for (const end = Date.now() + START_MS; Date.now() < end; ) {
-    const socket = connect(port, '127.0.0.1')
-    try {
-      await once(socket, 'connect')
-      return
-    } catch {
-      await sleep(20)
-    } finally {
-      socket.destroy()
-    }
+async function isListening(port = 0): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
   }
-  throw new Error(`nobody listens on port ${port} after ${START_MS} ms`)
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+async function stop(child: ChildProcess, endsBy?: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
   const ended = once(child, 'exit')
-  killAll(listDescendants(child.pid))
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+  if (endsBy === undefined) killAll(listDescendants(child.pid))
+  child.kill(endsBy ?? 'SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), endsBy === undefined ? STOP_MS : START_MS)
   await ended
   clearTimeout(timer)
 }

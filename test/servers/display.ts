@@ -1,13 +1,13 @@
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+import { type Daemon, startDaemon } from './daemon.ts'
 
 /** What sway, which refuses to run as root, runs as when the tests do. */
 const NOBODY = 65534
-const START_MS = 15_000
+const COPY_MS = 15_000
 
 /** A display of its own with an empty clipboard. */
 export interface Display {
@@ -19,19 +19,20 @@ export interface Display {
   stop(): Promise<void>
 }
 
+const find = (daemon: Daemon, pattern: RegExp) => pattern.exec(daemon.output())?.[1]
+
 /** Starts Xvfb on the first free display. Needs the Debian packages xvfb and xclip. */
 export async function startX11(): Promise<Display> {
-  const args = ['-displayfd', '3', '-screen', '0', '320x240x24', '-nolisten', 'tcp', '-noreset']
-  const server = launch('Xvfb', args, { stdio: ['ignore', 'ignore', 'pipe', 'pipe'] })
-  const number = await firstMatch(server, server.stdio[3] as Readable, /^(\d+)\n/)
-  const env = { PATH: process.env['PATH'], DISPLAY: `:${number}` }
+  const [number, args] = [/^(\d+)\n/m, ['-screen', '0', '320x240x24', '-nolisten', 'tcp', '-noreset']]
+  const server = await startDaemon('Xvfb', ['-displayfd', '1', ...args], { until: number })
+  const env = { PATH: process.env['PATH'], DISPLAY: `:${find(server, number)}` }
   return {
     env,
     copy: (type, bytes) => {
       const write: Command = ['xclip', '-selection', 'clipboard', '-t', type]
       return put(write, [...write, '-o'], bytes, env)
     },
-    stop: () => end(server),
+    stop: server.stop,
   }
 }
 
@@ -39,74 +40,32 @@ export async function startX11(): Promise<Display> {
 export async function startWayland(): Promise<Display> {
   const directory = await mkdtemp(join(tmpdir(), 'upload-server-sway-'))
   const config = join(directory, 'config')
-  await writeFile(config, 'xwayland disable\nexec echo "ready on $WAYLAND_DISPLAY"\n')
-  await chmod(config, 0o644)
+  const ready = /^ready on (\S+)\n/m
+  await writeFile(config, 'xwayland disable\nexec echo "ready on $WAYLAND_DISPLAY"\n', { mode: 0o644 })
   const isRoot = process.getuid?.() === 0
   if (isRoot) await chown(directory, NOBODY, NOBODY)
-
-  const path = process.env['PATH']
-  const server = launch('sway', ['-c', config], {
-    cwd: directory,
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const server = await startDaemon('sway', ['-c', config], {
+    until: ready,
+    account: isRoot ? { uid: NOBODY, gid: NOBODY } : undefined,
     env: {
-      PATH: path,
       HOME: directory,
       XDG_RUNTIME_DIR: directory,
       WLR_BACKENDS: 'headless',
       WLR_LIBINPUT_NO_DEVICES: '1',
       WLR_RENDERER: 'pixman',
     },
-    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
   })
-  const stop = async () => {
-    await end(server)
-    await rm(directory, { recursive: true, force: true })
+  const runtime = { XDG_RUNTIME_DIR: directory, WAYLAND_DISPLAY: find(server, ready) }
+  const env = { PATH: process.env['PATH'], ...runtime }
+  return {
+    env,
+    copy: (type, bytes) =>
+      put(['wl-copy', '--type', type], ['wl-paste', '--no-newline', '--type', type], bytes, env),
+    async stop() {
+      await server.stop()
+      await rm(directory, { recursive: true, force: true })
+    },
   }
-  try {
-    const name = await firstMatch(server, server.stdout as Readable, /^ready on (\S+)\n/m)
-    const env = { PATH: path, XDG_RUNTIME_DIR: directory, WAYLAND_DISPLAY: name }
-    const copy = (type: string, bytes: Uint8Array | string) =>
-      put(['wl-copy', '--type', type], ['wl-paste', '--no-newline', '--type', type], bytes, env)
-    return { env, copy, stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-}
-
-/** Starts a server that does not outlive this process. */
-function launch(program: string, args: readonly string[], options: SpawnOptions): ChildProcess {
-  const child = spawn(program, args, options)
-  const kill = () => child.kill('SIGKILL')
-  process.once('exit', kill)
-  child.once('close', () => process.removeListener('exit', kill))
-  return child
-}
-
-/** Waits until the server has printed the pattern, and gives its first group. */
-function firstMatch(server: ChildProcess, output: Readable, pattern: RegExp): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let printed = ''
-    let complaints = ''
-    const fail = (why: string) => {
-      clearTimeout(timer)
-      server.kill('SIGKILL')
-      reject(new Error(`${server.spawnfile} ${why}: ${complaints.slice(-500)}`))
-    }
-    const timer = setTimeout(fail, START_MS, `was not ready after ${START_MS} ms`)
-    server.once('error', error => fail(error.message))
-    server.once('exit', code => fail(`ended with status ${code}`))
-    server.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      complaints += text
-    })
-    output.setEncoding('utf8').on('data', (text: string) => {
-      printed += text
-      const found = pattern.exec(printed)?.[1]
-      if (found === undefined) return
-      clearTimeout(timer)
-      resolve(found)
-    })
-  })
 }
 
 type Command = readonly [program: string, ...args: string[]]
@@ -122,7 +81,7 @@ async function put(write: Command, read: Command, bytes: Uint8Array | string, en
   const [code] = await once(tool, 'exit')
   if (code !== 0) throw new Error(`${program} ended with status ${code}`)
   const expected = Buffer.from(bytes)
-  const deadline = performance.now() + START_MS
+  const deadline = performance.now() + COPY_MS
   while (!expected.equals(await outputOf(read, env))) {
     if (performance.now() > deadline) throw new Error(`${program} put nothing into the clipboard`)
   }
@@ -134,13 +93,4 @@ async function outputOf([program, ...args]: Command, env: NodeJS.ProcessEnv): Pr
   tool.stdout.on('data', (chunk: Buffer) => chunks.push(chunk))
   await once(tool, 'close')
   return Buffer.concat(chunks)
-}
-
-async function end(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null) return
-  const ended = once(server, 'exit')
-  server.kill('SIGTERM')
-  const timer = setTimeout(() => server.kill('SIGKILL'), 2000)
-  await ended
-  clearTimeout(timer)
 }

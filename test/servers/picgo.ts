@@ -1,12 +1,12 @@
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, type TestContext } from 'vitest'
+import { onTestFinished, type TestContext } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { missing } from '../helpers/needs.ts'
+import { startDaemon } from './daemon.ts'
 
 const PICGO = '/opt/picgo/node_modules/picgo'
 
@@ -17,21 +17,8 @@ export async function startPicGo(context: TestContext, config: object = {}): Pro
   await writeFile(join(folder, 'config.json'), JSON.stringify(config))
   const port = await findFreePorts()
   const script = fileURLToPath(new URL('picgo.cjs', import.meta.url))
-  const server = spawn(process.execPath, [script, PICGO, folder, String(port)], {
-    env: { PATH: process.env['PATH'], HOME: folder },
-    stdio: 'ignore',
-  })
-  onTestFinished(() => void server.kill('SIGKILL'))
-  const url = `http://127.0.0.1:${port}`
-  await expect
-    .poll(
-      () =>
-        fetch(`${url}/heartbeat`, { method: 'POST' }).then(
-          () => true, // 401 without its secret
-          () => false,
-        ),
-      { timeout: 20_000 },
-    )
-    .toBe(true)
-  return url
+  const args = [script, PICGO, folder, String(port)]
+  const server = await startDaemon(process.execPath, args, { port, env: { HOME: folder } })
+  onTestFinished(server.stop)
+  return `http://127.0.0.1:${port}`
 }

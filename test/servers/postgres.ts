@@ -1,9 +1,10 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { startDaemon } from './daemon.ts'
 
 const run = promisify(execFile)
 const ROOT = '/usr/lib/postgresql'
@@ -35,13 +36,13 @@ export async function startPostgres(): Promise<PostgresServer> {
   if (!bin) throw new Error('needs PostgreSQL: apt-get install postgresql')
   const directory = await mkdtemp(join(tmpdir(), 'upload-server-pg-'))
   const asRoot = process.getuid?.() === 0
-  const user = asRoot ? { uid: NOBODY, gid: NOBODY } : {}
+  const account = asRoot ? { uid: NOBODY, gid: NOBODY } : undefined
   await writeFile(join(directory, 'password'), 'pgpass')
   await mkdir(join(directory, 'sock'))
   if (asRoot) for (const path of ['', 'password', 'sock']) await chown(join(directory, path), NOBODY, NOBODY)
   const data = join(directory, 'data')
   const init = ['-D', data, '-U', 'app', '-A', 'scram-sha-256', `--pwfile=${join(directory, 'password')}`]
-  await run(join(bin, 'initdb'), [...init, '-E', 'UTF8', '--no-locale', '-N'], { ...user, cwd: directory })
+  await run(join(bin, 'initdb'), [...init, '-E', 'UTF8', '--no-locale', '-N'], { ...account, cwd: directory })
   const port = await findFreePorts()
 
   async function start() {
@@ -52,30 +53,13 @@ export async function startPostgres(): Promise<PostgresServer> {
       'shared_buffers=32MB',
       'fsync=off', // the machine does not lose power while tests run
     ]
-    const server = spawn(
-      join(bin as string, 'postgres'),
-      ['-D', data, ...settings.flatMap(one => ['-c', one])],
-      { ...user, cwd: directory, stdio: 'ignore' },
-    )
-    const ended = new Promise<void>(resolve => server.once('exit', () => resolve()))
-    for (let tries = 0; ; tries++) {
-      const ready = await run(join(bin as string, 'pg_isready'), [
-        '-h',
-        '127.0.0.1',
-        '-p',
-        String(port),
-      ]).then(
-        () => true,
-        () => false,
-      )
-      if (ready) break
-      if (tries > 200 || server.exitCode !== null) throw new Error('PostgreSQL did not start')
-      await new Promise(resolve => setTimeout(resolve, 50))
-    }
-    const end = async () => {
-      server.kill('SIGINT')
-      await ended
-    }
+    const args = ['-D', data, ...settings.flatMap(one => ['-c', one])]
+    const until = /ready to accept connections/
+    const server = await startDaemon(join(bin as string, 'postgres'), args, {
+      until,
+      account,
+      endsBy: 'SIGINT',
+    })
     /** To the server and the processes that serve its connections. */
     const signal = async (name: 'SIGSTOP' | 'SIGCONT') => {
       const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(server.pid)])
@@ -87,7 +71,7 @@ export async function startPostgres(): Promise<PostgresServer> {
         }
       }
     }
-    return { end, signal }
+    return { end: server.stop, signal }
   }
 
   let running = await start()

@@ -9,8 +9,7 @@ import { makeDirectory } from '../../helpers/directory.ts'
 import { needsAll } from '../../helpers/needs.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { never, type Options, open as openTarget } from '../../helpers/target.ts'
-import { HTTPBIN_NEEDS, type Httpbin, startHttpbin } from '../../servers/httpbin.ts'
-import { PHP_NEEDS, type Php, startPhp } from '../../servers/php.ts'
+import { type EchoServer, HTTPBIN_NEEDS, PHP_NEEDS, startHttpbin, startPhp } from '../../servers/echo.ts'
 import { serve } from '../../uploader/sources/servers.ts'
 
 const BYTES = Buffer.from('the bytes of a picture')
@@ -22,9 +21,9 @@ const open = (options: Options) => openTarget(http, options)
 describe('what http sends', () => {
   const names = ['plain.png', 'über 日本語 😀.png', 'a"b.png', "it's (1) [2] {3}%22 &.png", 'no extension']
 
-  let servers: Promise<[Php, Httpbin]> | undefined
+  let servers: Promise<[EchoServer, EchoServer]> | undefined
   afterAll(async () => {
-    for (const server of (await servers) ?? []) await server.close()
+    for (const server of (await servers) ?? []) await server.stop()
   })
 
   it.for(names)('is read by PHP and by werkzeug: a file called %s', async (name, context) => {
@@ -47,7 +46,7 @@ describe('what http sends', () => {
     const query = { name, size: String(BYTES.length) }
     const header = name.replace(/[^\x20-\x7e]+/g, encodeURIComponent)
 
-    const seen = await echo({ ...options, url: `${php.url}/echo`, resultUrl: 'url' }, object, php.url)
+    const seen = await echo({ ...options, url: php.url, resultUrl: 'url' }, object)
     expect(seen).toMatchObject({ method: 'POST', query, fields })
     expect(seen['fields']).toMatchObject({ 'a_%22b%22': 'line 1\r\nline 2' })
     expect(seen['files']).toMatchObject({
@@ -55,11 +54,7 @@ describe('what http sends', () => {
     })
     expect(seen['headers']).toMatchObject({ 'x-name': header, 'user-agent': 'upload-server' })
 
-    const other = await echo(
-      { ...options, url: `${httpbin.url}/post`, resultUrl: 'url' },
-      object,
-      httpbin.url,
-    )
+    const other = await echo({ ...options, url: httpbin.url, resultUrl: 'url' }, object)
     expect(other).toMatchObject({
       args: query,
       form: { ...fields, 'a %22b%22': 'line 1\r\nline 2' },
@@ -69,11 +64,11 @@ describe('what http sends', () => {
   })
 
   /** What a server says it has understood, caught on its way back. */
-  async function echo(options: Options, object = PICTURE, base = ''): Promise<Record<string, unknown>> {
+  async function echo({ url, ...options }: Options, object = PICTURE): Promise<Record<string, unknown>> {
     let answer = ''
     const { origin } = await serve((incoming, response) => {
       const { method, headers } = incoming
-      const outgoing = request(new URL(incoming.url ?? '', base), { method, headers }, reply => {
+      const outgoing = request(new URL(incoming.url ?? '', String(url)), { method, headers }, reply => {
         reply.setEncoding('utf8').on('data', text => {
           answer += text
         })
@@ -81,7 +76,7 @@ describe('what http sends', () => {
       })
       incoming.pipe(outgoing)
     })
-    const target = await open({ ...options, url: String(options['url']).replace(base, origin) })
+    const target = await open({ ...options, url: origin + new URL(String(url)).pathname })
     await target.put(object, never())
     return JSON.parse(answer)
   }
@@ -89,15 +84,15 @@ describe('what http sends', () => {
   it('as raw is the file alone, with its type and its length', async context => {
     needsAll(context, PHP_NEEDS)
     const php = await startPhp()
-    onTestFinished(php.close)
-    const options = { url: `${php.url}/echo`, method: 'PUT', body: 'raw', resultUrl: 'url' }
-    const seen = await echo({ ...options, headers: { 'Content-Type': 'text/{size}' } }, PICTURE, php.url)
+    onTestFinished(php.stop)
+    const options = { url: php.url, method: 'PUT', body: 'raw', resultUrl: 'url' }
+    const seen = await echo({ ...options, headers: { 'Content-Type': 'text/{size}' } })
     expect(seen).toMatchObject({
       method: 'PUT',
       body: SHA256,
       headers: { 'content-type': `text/${BYTES.length}` },
     })
-    const plain = await echo(options, PICTURE, php.url)
+    const plain = await echo(options)
     expect(plain['headers']).toMatchObject({ 'content-type': 'image/png' })
   })
 })
@@ -106,13 +101,13 @@ describe('http with a file of ShareX', () => {
   it('sends what it says and finds what it names', async context => {
     needsAll(context, HTTPBIN_NEEDS)
     const httpbin = await startHttpbin()
-    onTestFinished(httpbin.close)
+    onTestFinished(httpbin.stop)
     const text = readFileSync(new URL('../../fixtures/sxcu/now.sxcu', import.meta.url), 'utf8')
     const sxcu = join(await makeDirectory(), 'now.sxcu')
-    await writeFile(sxcu, JSON.stringify({ ...JSON.parse(text), RequestURL: `${httpbin.url}/post` }))
+    await writeFile(sxcu, JSON.stringify({ ...JSON.parse(text), RequestURL: httpbin.url }))
     const target = await open({ sxcu })
     const { url, deleteUrl } = await target.put(PICTURE, never())
-    expect(url).toBe(`${httpbin.url}/post?year=${new Date().getFullYear()}&name=pic+ture.png?d=a`)
-    expect(deleteUrl).toBe(`${httpbin.url}/post?year=${new Date().getFullYear()}&name=pic+ture.png/delete`)
+    expect(url).toBe(`${httpbin.url}?year=${new Date().getFullYear()}&name=pic+ture.png?d=a`)
+    expect(deleteUrl).toBe(`${httpbin.url}?year=${new Date().getFullYear()}&name=pic+ture.png/delete`)
   })
 })
