@@ -9,6 +9,7 @@ import { makeDirectory } from './helpers/directory.ts'
 /** Behind `https://x/`, what parses as an address and is more than that in some text. */
 const HOSTILE = [
   ...['a\n\n/merge', 'a\r\nUPLOAD_URL=evil', 'a <h1>b</h1>', '"onerror="alert(1)', "'onerror='alert(1)"],
+  ...['a\r::error::x', 'a\u2028::error::x', 'a b.png', '<script>alert(1)</script>', '\\..\\a'],
   ...['`a`|b', '\u202egnp.a', '\u2028b\u200b\ufeff', '\u001b[31mred\u009b0m', '#{a}\\b^'],
 ]
 
@@ -57,7 +58,20 @@ it('links as providers give them stay what they are', () => {
     expect(isLink(url)).toBe(true)
     expect(cleanLink(url)).toBe(url)
   }
-  const others = [undefined, 7, '', 'a.png', 'ftp://x/a', 'javascript:alert(1)', 'https://']
+  const others = [
+    ...[
+      undefined,
+      null,
+      7,
+      '',
+      'a.png',
+      '/a.png',
+      '//x/a.png',
+      'ftp://x/a',
+      'javascript:alert(1)//https://x/',
+    ],
+    ...['https://', 'https://a:99999/', 'data:text/html,x', 'file:///etc/passwd', '::add-mask::x'],
+  ]
   for (const other of [...others, `https://x/${'a'.repeat(9000)}`]) expect(isLink(other)).toBe(false)
 })
 

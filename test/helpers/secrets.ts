@@ -28,16 +28,19 @@ export function configIn(directory: string): unknown {
   }
 }
 
-/** What a secret may look like: encoded for a URL, a form or JSON, or in base64 alone or behind a user name. */
-function spellingsOf(secret: string): string[] {
-  const inBase64 = [0, 1, 2].map(shift =>
+/** A secret in base64, alone or behind other bytes: the letters that only it decides. */
+export const inBase64 = (secret: string): string[] =>
+  [0, 1, 2].map(shift =>
     Buffer.from(' '.repeat(shift) + secret)
       .toString('base64')
       .slice(shift === 0 ? 0 : 4, -4),
   )
+
+/** What a secret may look like: encoded for a URL, a form or JSON, or in base64 alone or behind a user name. */
+function spellingsOf(secret: string): string[] {
   return [
     ...[secret, encodeURIComponent(secret), new URLSearchParams([['', secret]]).toString().slice(1)],
-    ...[JSON.stringify(secret).slice(1, -1), ...inBase64.filter(text => text.length >= SHORTEST)],
+    ...[JSON.stringify(secret).slice(1, -1), ...inBase64(secret).filter(text => text.length >= SHORTEST)],
   ]
 }
 

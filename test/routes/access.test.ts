@@ -548,6 +548,7 @@ const PEOPLE: readonly Row[] = [
 const ADDED = keyed({ name: 'proxied', key: PROXIED_KEY, addedByProxy: true })
 const AT_URL: AccessSettings = { ...ADDED, publicUrl: 'https://img.example.com/path' }
 const OWN_PAGE = 'http://127.0.0.1:36677'
+const TLS_FORWARDED = 'X-Forwarded-Proto: https'
 /** Who is named by a proxy, or has a key that a proxy adds: the browser sends it for any page. */
 const SITES: readonly Row[] = [
   ...(
@@ -559,11 +560,7 @@ const SITES: readonly Row[] = [
       ['another site', ['Origin: https://evil.example'], false],
       ['another port', [`Origin: ${OWN_PAGE}1`, 'Sec-Fetch-Site: same-site'], false],
       ['another scheme', [`Origin: ${OWN_PAGE.replace('http', 'https')}`], false],
-      [
-        'its own behind TLS',
-        [`Origin: ${OWN_PAGE.replace('http', 'https')}`, 'X-Forwarded-Proto: https'],
-        true,
-      ],
+      ['its own behind TLS', [`Origin: ${OWN_PAGE.replace('http', 'https')}`, TLS_FORWARDED], true],
       ['a sandboxed frame', ['Origin: null'], false],
       ['an image', [CROSS], false],
       ['a rebound name', ['Host: evil.example', 'Origin: http://evil.example'], false],
@@ -591,6 +588,12 @@ const SITES: readonly Row[] = [
       decision,
     ],
   ),
+  [
+    'attack: a client whom nobody trusts says that its page came over TLS',
+    ADDED,
+    from('203.0.113.9', `?key=${PROXIED_KEY}`, `Origin: ${OWN_PAGE.replace('http', 'https')}`, TLS_FORWARDED),
+    'origin_forbidden',
+  ],
   ['a key of one’s own, from any page', ONE_KEY, stranger(RIGHT, ...EVIL_PAGE), 'server'],
 ]
 

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { readdir, rm, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { join } from 'node:path'
 import express from 'express'
 import { expect, it, onTestFinished } from 'vitest'
@@ -12,6 +11,7 @@ import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { listen } from '../helpers/listen.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { closed } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
@@ -43,10 +43,8 @@ it('attack: a flood of checks asks the database once a second', async () => {
     { owner, destinations: [remote], defaultId: undefined, leftOut: [] },
     () => false,
   )
-  const server = express().get('/ready', route).listen(0, '127.0.0.1')
-  onTestFinished(() => void server.close())
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await listen(express().get('/ready', route) as RequestListener)
+  onTestFinished(close)
   const [statuses, took] = await timed(() => Promise.all(Array.from({ length: 500 }, () => statusAt(url))))
   expect(new Set(statuses)).toEqual(new Set([200]))
   expect(beats).toBeLessThanOrEqual(1 + Math.ceil(took / 1000))

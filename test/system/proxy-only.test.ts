@@ -2,8 +2,6 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -18,6 +16,7 @@ import { startMicrosocks, startTinyproxy } from '../servers/proxies.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startVsftpd, VSFTPD_NEEDS } from '../servers/vsftpd.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
+import { serve } from '../uploader/sources/servers.ts'
 
 const NEEDS = [
   ['ip', 'iproute2'],
@@ -180,10 +179,7 @@ it.for(['http', 'socks5'] as const)(
     )
 
     inside.start(process.execPath, BIN, '--port', '36677', ...CONFIG)
-    const picture = createServer((_, response) => createReadStream(BIN).pipe(response)).listen(0, '127.0.0.1')
-    await once(picture, 'listening')
-    onTestFinished(() => void picture.close())
-    const { port } = picture.address() as AddressInfo
+    const { port } = await serve((_, response) => createReadStream(BIN).pipe(response))
     const front = await startProxy([port], far)
     onTestFinished(() => front.close())
     const list = JSON.stringify({ list: [`http://${far}:${port}/a.js`] })

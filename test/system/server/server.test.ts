@@ -2,16 +2,10 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type Server,
-  type Socket,
-} from 'node:net'
+import { connect, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { takePort } from '../../../src/server/port.ts'
 import { ask } from '../../helpers/ask.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
@@ -19,6 +13,7 @@ import { eventually } from '../../helpers/eventually.ts'
 import { download, list, post, upload } from '../../helpers/form.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
 import { startGate } from '../../helpers/gate.ts'
+import { listen } from '../../helpers/listen.ts'
 import { type SpawnedServer, spawnServer } from '../../helpers/spawn-server.ts'
 import { startApp } from '../../helpers/start-app.ts'
 
@@ -32,15 +27,9 @@ const messages = (server: SpawnedServer) => parse(server).map(line => String(lin
 
 /** Puts a server in the way. */
 async function occupy(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const sockets = new Set<Socket>()
-  server.on('connection', socket => void sockets.add(socket))
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  const { port, close } = await listen(server)
+  onTestFinished(close)
+  return port
 }
 
 /** Has a port taken as the server does. */
@@ -286,16 +275,17 @@ describe('told to stop,', () => {
     const large = await open()
     await stop()
     const refusal = /^HTTP\/1\.1 503 .*\r\nConnection: close\r\n.*"shutting_down"/s
-    const answer = await eventually(async () => {
+    const asking = async () => {
       const client = clients.pop() as Socket
       client.write(
         `POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${HELLO.length}\r\n\r\n${HELLO}`,
       )
-      await new Promise(resolve => setTimeout(resolve, 50))
       const said = await text(client)
       expect(said).toMatch(refusal)
       return said
-    })
+    }
+    // So many clients last longer than half of the grace.
+    const answer = await vi.waitFor(asking, { timeout: 15_000, interval: 100 })
     expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
     const line = { address: '127.0.0.1', res: { status: 503 }, requestId: expect.any(String) }
     await eventually(() => expect(parse(server)).toContainEqual(expect.objectContaining(line)))
