@@ -11,14 +11,9 @@ const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
  * Parses the JSON body of an upload. It doesn't open the files. An empty body, `null`, `{}`, `[]` or an empty list means the
  * clipboard, because PicGo's clients send these. Any other object without a list is an error.
  *
- * @param isReadable whether the client could upload a path. It is called at most once, for an entry without its first slash
  * @throws UploadError `invalid_request` that names every invalid entry, `too_large` for too many entries
  */
-export async function parseList(
-  body: Buffer,
-  maxFiles: number,
-  isReadable?: (path: string) => Promise<boolean>,
-): Promise<readonly Input[]> {
+export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   const text = body.toString('utf8').replace(/^\ufeff/, '')
   if (text.trim() === '') return CLIPBOARD
   assertSmall(body, maxFiles, tooMany)
@@ -39,7 +34,7 @@ export async function parseList(
   if (!Array.isArray(list)) throw invalid('"list" must be an array of file paths or URLs.')
   if (list.length === 0) return CLIPBOARD
   if (list.length > maxFiles) throw tooMany(maxFiles)
-  return parseEntries(list, isReadable)
+  return parseEntries(list)
 }
 
 /** Limits of the JSON body: nesting, and values other than the entries of the list. */
@@ -106,41 +101,20 @@ export function tooMany(maxFiles: number): UploadError {
   )
 }
 
-async function parseEntries(
-  list: unknown[],
-  isReadable: (path: string) => Promise<boolean> = async () => false,
-): Promise<readonly Input[]> {
+function parseEntries(list: unknown[]): readonly Input[] {
   const problems: string[] = []
-  let relative: string | undefined
   const inputs = list.flatMap((entry, index): Input[] => {
     try {
       return [parseEntry(entry)]
     } catch (error) {
       problems.push(`list[${index}] ${messageOf(error)}`)
-      if (error instanceof RelativePath) relative ??= error.path
       return []
     }
   })
   if (problems.length === 0) return inputs
   const shown = problems.slice(0, 10).join('; ')
   const more = problems.length > 10 ? `; and ${problems.length - 10} more` : ''
-  // An Obsidian plugin drops the first slash on Linux and macOS.
-  const isCut = relative !== undefined && (await isReadable(`/${relative}`))
-  const advice = isCut
-    ? ` "/${shorten(relative ?? '', MOST_SHOWN)}" exists: the program may have dropped the first "/".`
-    : ''
-  throw invalid(`Nothing was uploaded: ${shown}${more}.${advice}`)
-}
-
-class RelativePath extends Error {
-  readonly path: string
-
-  constructor(path: string) {
-    super(
-      `"${shorten(path, MOST_SHOWN)}" is not an absolute path on the server: relative paths and ~ are not expanded`,
-    )
-    this.path = path
-  }
+  throw invalid(`Nothing was uploaded: ${shown}${more}.`)
 }
 
 /** Maximum length of a path or URL, characters. No system opens longer ones, and each is repeated in the response and the log. */
@@ -165,7 +139,10 @@ function parseEntry(entry: unknown): Input {
       `has the unknown scheme "${shorten(scheme, MOST_SHOWN)}:"; use a file path or an http, https, file or data URL`,
     )
   if (/^(["']).*\1$/s.test(entry)) throw new Error('contains quotation marks: remove them')
-  throw new RelativePath(entry)
+  // An Obsidian plugin drops the first slash on Linux and macOS.
+  throw new Error(
+    `"${shorten(entry, MOST_SHOWN)}" is not an absolute path on the server: its first "/" is missing, or it is relative (relative paths and ~ are not expanded)`,
+  )
 }
 
 function parseUrl(entry: string): URL {

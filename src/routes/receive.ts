@@ -14,8 +14,6 @@ import { readBoundary } from './multipart.ts'
 interface ReceiveOptions extends BodyOptions {
   /** What the URL of the request calls the file. Undefined if it does not say. */
   readonly name: string | undefined
-  /** See `parseList`. */
-  readonly isReadable: (path: string) => Promise<boolean>
 }
 
 /** More than the chunks that arrive, so that the request is not paused for each of them. */
@@ -89,11 +87,7 @@ async function receiveOne(req: Request, res: Response, options: ReceiveOptions):
     if (payload.size > limits.jsonBody) throw tooLargeList(limits.jsonBody)
     release = payloads.take(LIST_COPIES * payload.size)
     return {
-      inputs: await parseList(
-        await readAll(payload, createCanceller().signal),
-        limits.files,
-        options.isReadable,
-      ),
+      inputs: parseList(await readAll(payload, createCanceller().signal), limits.files),
       release,
     }
   } catch (error) {

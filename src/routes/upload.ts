@@ -8,7 +8,6 @@ import { FinalizationPending } from '../uploader/finalize.ts'
 import type { Caller } from '../uploader/input.ts'
 import { assertRoom } from '../uploader/quota.ts'
 import { discard, fingerprintOf, type UploadRequest } from '../uploader/request.ts'
-import { isReadable } from '../uploader/sources/index.ts'
 import { upload } from '../uploader/upload.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
@@ -95,7 +94,6 @@ export function createUploadRoute(
         ...{ payloads, spool: destination.spool ?? uploader.spool, underWay },
         name: asked.filename ?? req.params['name']?.toString(),
         limits: { ...settings.limits, fileSize },
-        isReadable: path => isReadable(path, caller, uploader.sources),
       })
       const { inputs, fields = [] } = body
       const options = withFields(asked, fields, destination)

@@ -222,7 +222,7 @@ it('names survive the way through a real FormData', async () => {
 })
 
 describe('Obsidian drops the first slash of paths ("Upload all images" on Linux and macOS, from f9a9cbf on)', () => {
-  const HINT = /the program may have dropped the first "\/"\.$/
+  const HINT = /its first "\/" is missing, or it is relative/
   /** Sends the path of a picture without its first slash, beside others that are wrong in other ways. */
   async function sendCut(config: Record<string, unknown>, query = '') {
     const app = await startApp({ config })
@@ -237,14 +237,12 @@ describe('Obsidian drops the first slash of paths ("Upload all images" on Linux 
     return { path, send }
   }
 
-  it('and is told so where that file exists, and not where it does not', async () => {
+  it('and is told so', async () => {
     const { path, send } = await sendCut({})
     const answer = await send('', path.slice(1), path)
     expectFailure(answer, 400, 'invalid_request')
     expect(answer.message).toMatch(HINT)
-    expect(answer.message).toContain(`"${path.slice(0, 77)}`)
-    for (const wrong of [`${path.slice(1)}.gone`, 'etc', '~/a.png', 'proc/self/environ', 'a\0b'])
-      expect((await send(wrong)).message).not.toMatch(HINT)
+    expect(answer.message).toContain(`"${path.slice(1, 77)}`)
   })
 
   it.each([

@@ -1,15 +1,11 @@
 import { UploadError } from '../../errors.ts'
 import type { OwnCheck } from '../../files/own-paths.ts'
-import { once } from '../../flow/once.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Payload, Payloads } from '../../payload/index.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { Destination } from '../destinations.ts'
-import type { Caller, Input } from '../input.ts'
+import type { Caller, Input, SourceKind } from '../input.ts'
 import type { Source } from './source.ts'
-
-const loadPathSource = once(() => import('./path.ts'))
-const loadUrlSource = once(() => import('./url.ts'))
 
 /** Settings for opening inputs. */
 export interface SourceSettings {
@@ -78,22 +74,6 @@ async function fetchInput(
   }
 }
 
-/** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */
-export async function isReadable(path: string, caller: Caller, { isOwn }: SourceSettings): Promise<boolean> {
-  if (caller.admittedBy !== 'loopback' || !caller.sources.has('path')) return false
-  try {
-    const { openPath } = await loadPathSource()
-    const { body } = await openPath(path, { roots: caller.roots, isOwn })
-    // Only reading closes the file.
-    const reading = body[Symbol.asyncIterator]()
-    await reading.next()
-    await reading.return?.()
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** Stops if the client has disconnected. Reading begins even then, because only the reader closes the body. */
 async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
@@ -102,31 +82,27 @@ async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>):
   }
 }
 
-/** The kind of source of an input. Data in the request itself counts as a form. */
-function sourceKind(input: Exclude<Input, { kind: 'form' }>) {
-  return input.kind === 'data' ? 'form' : input.kind
-}
-
 async function openSource(
   input: OtherInput,
   caller: Caller,
   settings: SourceSettings,
   signal: AbortSignal,
 ): Promise<Source> {
-  const kind = sourceKind(input)
+  // Data in the request itself counts as a form.
+  const kind = input.kind === 'data' ? 'form' : input.kind
   if (!caller.sources.has(kind)) throw notAdmitted(kind, caller)
   switch (input.kind) {
     case 'data':
       return inMemory('', input.bytes)
     case 'path': {
-      const { openPath } = await loadPathSource()
+      const { openPath } = await import('./path.ts')
       const { roots } = caller
       const { path, name, open } = input
       const source = await openPath(path, { roots, isOwn: settings.isOwn, open })
       return name === undefined ? source : { ...source, name }
     }
     case 'url': {
-      const { openUrl } = await loadUrlSource()
+      const { openUrl } = await import('./url.ts')
       return openUrl(input.url, {
         addresses: caller.addresses,
         privateHosts: caller.privateHosts,
@@ -163,7 +139,7 @@ function inMemory(name: string, bytes: Buffer): Source {
   }
 }
 
-function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller): UploadError {
+function notAdmitted(kind: SourceKind, caller: Caller): UploadError {
   const what = { form: 'Files', url: 'URLs', path: 'Paths on the server', clipboard: 'The clipboard' }[kind]
   const why =
     caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `client "${caller.name}"`
