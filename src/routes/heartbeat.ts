@@ -15,5 +15,3 @@ export function answerProbe(probe: Probe, res: ServerResponse): void {
   res.setHeader('Content-Length', body.length)
   res.end(body)
 }
-
-export const isProbe = (path: string): boolean => path === '/heartbeat' || path === '/health'

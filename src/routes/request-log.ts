@@ -4,7 +4,6 @@ import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { hideSignatures, type Mask } from '../mask.ts'
 import { shorten } from './error-handler.ts'
-import { isProbe } from './heartbeat.ts'
 import { requestIdOf } from './request-id.ts'
 import { statusOf } from './status.ts'
 import { pathnameOf } from './target.ts'
@@ -81,13 +80,15 @@ function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | 
   return isValid ? traceparent : undefined
 }
 
+/** Health checks and scrapes come every few seconds, so successful ones are not logged at `info`. */
+const FREQUENT: ReadonlySet<string> = new Set(['/heartbeat', '/health', '/ready', '/metrics'])
+
 function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'warn' | 'info' | 'debug' {
   // Probes ask every few seconds, and what makes the server not ready is logged elsewhere.
   if (path === '/ready' && status === 503) return 'debug'
   if (status >= 500 || (isBroken && status < 400)) return 'error'
   if (status >= 400) return 'warn'
-  // Successful health checks and scrapes come every few seconds, so they are not logged at `info`.
-  return isProbe(path) || path === '/ready' || path === '/metrics' ? 'debug' : 'info'
+  return FREQUENT.has(path) ? 'debug' : 'info'
 }
 
 /** Expected failures are logged with the message for the client and without a stack. Their cause is logged with its stack. */

@@ -43,10 +43,10 @@ export async function reserveRequest(
   )
   // Its process may have been killed while the database was still committing its end.
   await db.all(sql`select id from uploads where id = ${row?.upload ?? null}${db.forUpdate}`)
-  const before = await findRequest(db, request, createdAt)
+  const before = await earlierRequest(db, request, createdAt)
   if (!before) return reserveRequest(db, request, upload) // it was pruned in between
   if (before.known) return before.known
-  const time = before.isRepeated ? before.time : createdAt
+  const time = before.first?.time ?? createdAt
   await db.run(
     sql`update requests set upload = ${id}, fingerprint = ${fingerprint}, seed = ${seed}, created_at = ${time} where key = ${key}`,
   )
@@ -57,46 +57,34 @@ export async function reserveRequest(
 
 /** Record of an idempotency key. */
 export interface EarlierRequest {
-  /** When the first attempt at the request began, and what the random parts of its object keys are made from. */
-  readonly time: number
-  readonly seed: string
-  /** The upload that has the key, unless it is free: see `begin`. */
+  /** The last upload with this key. */
+  readonly upload: Upload | undefined
+  /** The same, unless the key is free: see `reserveRequest`. */
   readonly known: Known | undefined
+  /**
+   * When the first attempt at the request began, and what the random parts of its object keys are made from. Undefined if the
+   * record is old, or if what was stored is gone: the request is a new one then.
+   */
+  readonly first: { readonly time: number; readonly seed: string } | undefined
 }
 
 /** @returns undefined if the key is new */
 export async function earlierRequest(
   db: Db,
-  request: RequestKey,
-  now: number,
-): Promise<EarlierRequest | undefined> {
-  const found = await findRequest(db, request, now)
-  return found && (found.known || found.isRepeated) ? found : undefined
-}
-
-interface FoundRequest extends EarlierRequest {
-  /** The last upload with this key. */
-  readonly upload: Upload | undefined
-  /** Whether it is an attempt at the same request. Otherwise it is old, or its files are gone. */
-  readonly isRepeated: boolean
-}
-
-async function findRequest(
-  db: Db,
   { key, fingerprint }: RequestKey,
   now: number,
-): Promise<FoundRequest | undefined> {
+): Promise<EarlierRequest | undefined> {
   const [row] = await db.all<RequestRow>(
-    sql`select fingerprint, upload, seed, created_at from requests where key = ${key}`,
+    sql`select fingerprint, upload, seed, created_at as time from requests where key = ${key}`,
   )
   if (!row) return undefined
   const upload = await readUpload(db, row.upload)
-  const isOld = row.created_at < now - REQUEST_KEPT_MS
+  const isOld = row.time < now - REQUEST_KEPT_MS
   const isKnown = upload && !isOld && !(await isFree(db, upload, row.fingerprint === fingerprint))
   return {
-    ...{ time: row.created_at, seed: row.seed, upload },
-    isRepeated: !isOld && !upload?.files.length,
+    upload,
     known: isKnown ? { is: 'known', upload, fingerprint: row.fingerprint } : undefined,
+    first: isOld || upload?.files.length ? undefined : row,
   }
 }
 
@@ -115,5 +103,5 @@ interface RequestRow {
   readonly fingerprint: string
   readonly upload: string
   readonly seed: string
-  readonly created_at: number
+  readonly time: number
 }

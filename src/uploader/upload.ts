@@ -70,8 +70,8 @@ async function attempt(
   if (key) await uploader.finalizer.saveFor(key.key)
   const earlier = key && (await uploader.database.read(db => earlierRequest(db, key, now)))
   if (earlier?.known) return answerKnown(earlier.known, request, uploader)
-  const attempted = key && { ...key, seed: earlier?.seed ?? randomUUID() }
-  const first: Attempt = { time: earlier?.time ?? now, seed: attempted?.seed }
+  const attempted = key && { ...key, seed: earlier?.first?.seed ?? randomUUID() }
+  const first: Attempt = { time: earlier?.first?.time ?? now, seed: attempted?.seed }
   const plans = await planAll(request, first, payloads, uploader)
   const deliver = () => deliverAll(plans, attempted, now, request, uploader)
   const result = await uploader.slots.of(destination.id).run(deliver, signal)

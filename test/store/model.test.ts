@@ -189,7 +189,7 @@ async function beginRun(world: World, process: Process, asked: Request): Promise
   const { now } = world
   const requestKey = key === undefined ? undefined : { key, fingerprint, seed: 's' }
   const earlier = requestKey && (await process.database.read(db => earlierRequest(db, requestKey, now)))
-  const files = planned(request, earlier?.time ?? now)
+  const files = planned(request, earlier?.first?.time ?? now)
   const upload = newUpload({
     ...{ createdAt: now, owner: process.owner.id, caller: 'ci', destination: 'local/a' },
     origins: request.specs.map(({ key }) => key),
