@@ -55,15 +55,15 @@ it.each<[string, (path: string) => Promise<void>]>([
   })
 })
 
-it.runIf(process.platform === 'linux')(
-  'attack: a name that leads elsewhere after it was found is not sent, nor is what takes its place later',
-  async () => {
+it.runIf(process.platform === 'linux').each([[true], [false]])(
+  'attack: a name that leads elsewhere after it was found is not sent, nor is what takes its place later, in a list: %s',
+  async isLiteral => {
     const cwd = await makeDirectory()
     await mkdir(join(cwd, 'shots'))
     await writeFile(join(cwd, 'shots/a.png'), 'picture')
     await mkdir(join(cwd, '.secret'))
     await writeFile(join(cwd, '.secret/a.png'), 'secret!')
-    const [entry] = await findEntries(['shots/a.png'], { isLiteral: true }, { cwd, platform: 'linux' })
+    const [entry] = await findEntries(['shots/a.png'], { isLiteral }, { cwd, platform: 'linux' })
     const part = await openPart(entry!, {} as Context, never)
     await rename(join(cwd, 'shots'), join(cwd, 'aside'))
     await symlink('.secret', join(cwd, 'shots'))

@@ -161,10 +161,12 @@ describe('upload --server through trouble', () => {
   it('nobody there ends at the time limit, not file by file', async () => {
     const proxy = await startProxy(1, () => ({ status: 502 }))
     const { cwd } = await makeFiles(Array.from({ length: 12 }, () => 70_000))
-    expect(await send(proxy.port, cwd, '--retry-max-time', '1')).toMatchObject({
+    expect(await send(proxy.port, cwd, '--retry-max-time', '1', '--concurrency', '1')).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('12 of 12 files failed.'),
     })
+    // Each file would take two requests at least.
+    expect(proxy.seen.length).toBeLessThan(24)
   })
 
   it('a wrong key is tried by the first requests alone: more would lock the address out', async () => {
