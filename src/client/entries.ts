@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, messageOf, systemCode, UploadError } from '../errors.ts'
-import { ForeignName } from '../files/foreign-name.ts'
+import { ForeignName, type ForeignNameRules } from '../files/foreign-name.ts'
 import { type HeldFile, hold } from '../files/held.ts'
 import { fenceOf, findWayOut } from '../files/way-out.ts'
 import { readFolder } from '../payload/folder.ts'
@@ -194,24 +194,51 @@ async function toEntry(
     await assertInside(file, path, fence)
     return { ...entry, size: file.status.size, ...folderOf(dirname(shown), options) }
   } catch (error) {
-    const code = error instanceof UploadError ? { code: error.code } : {}
-    return { ...entry, size: 0, fault: explain(error), ...code }
+    return { ...entry, size: 0, ...faultOf(error) }
   }
 }
 
 /** An entry of a list. */
 async function toListed(name: string, options: EntryOptions, { cwd }: PathContext): Promise<Entry> {
   const advice = 'If you mean it, pass it as an argument'
-  const foreign = new ForeignName(name, { folders: [cwd], advice })
-  const path = resolve(cwd, name)
-  const entry = { kind: 'file', name, path, size: 0, isListed: true, open: () => foreign.open() } as const
+  const entry = await entryOfForeign(name, { folders: [cwd], advice })
+  return { ...entry, isListed: true, ...folderOf(dirname(relative(cwd, entry.path)), options, entry.fault) }
+}
+
+/**
+ * The entry of a file that others have named: the author of a list or a note, or an agent.
+ *
+ * @param check of each file that is opened, also later. It throws an UploadError to reject it
+ */
+export async function entryOfForeign(
+  name: string,
+  rules: ForeignNameRules,
+  check = async (_: HeldFile) => {},
+): Promise<Entry> {
+  const foreign = new ForeignName(name, rules)
+  const open = () => checked(foreign.open(), check)
+  const entry = { kind: 'file', name, path: resolve(rules.folders[0], name), size: 0, open } as const
   try {
-    const file = await foreign.open()
+    const file = await open()
     await file.close()
-    return { ...entry, size: file.status.size, ...folderOf(dirname(relative(cwd, path)), options) }
+    return { ...entry, size: file.status.size }
   } catch (error) {
-    const { code, message } = error as UploadError
-    return { ...entry, fault: message, code }
+    return { ...entry, ...faultOf(error) }
+  }
+}
+
+/** An opened file that has passed a check. Otherwise, it is closed. */
+async function checked(
+  opening: Promise<HeldFile>,
+  check: (file: HeldFile) => Promise<void>,
+): Promise<HeldFile> {
+  const file = await opening
+  try {
+    await check(file)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
   }
 }
 
@@ -221,15 +248,9 @@ async function toListed(name: string, options: EntryOptions, { cwd }: PathContex
  * @param fence folder that symlinks must not lead out of
  * @throws UploadError
  */
-export async function openNamed(path: string, fence?: string): Promise<HeldFile> {
-  const file = await realpath(path).then(hold).catch(goneMeanwhile)
-  try {
-    await assertInside(file, path, fence)
-    return file
-  } catch (error) {
-    await file.close()
-    throw error
-  }
+export function openNamed(path: string, fence?: string): Promise<HeldFile> {
+  const opening = realpath(path).then(hold).catch(goneMeanwhile)
+  return checked(opening, file => assertInside(file, path, fence))
 }
 
 /** @throws UploadError for what is not a regular file, or is elsewhere */
@@ -244,16 +265,20 @@ export function goneMeanwhile(): never {
   throw new UploadError('source_failed', 'the file was deleted or changed before it was sent')
 }
 
-/** @param folder of the file, as it is kept */
+/**
+ * @param folder of the file, as it is kept
+ * @param fault of the entry, which is then the only one
+ */
 function folderOf(
   folder: string,
   { path = '', keepFolders = false, stripComponents = 0 }: EntryOptions,
+  fault?: string,
 ): Pick<Entry, 'folder' | 'fault'> {
   const all = folder.split(sep).filter(one => one !== '.')
   const kept = keepFolders ? all.slice(stripComponents) : []
   const whole = [path, ...kept].filter(one => one !== '').join('/')
   try {
-    return whole === '' ? {} : { folder: readFolder(whole, '--path') }
+    return whole === '' || fault !== undefined ? {} : { folder: readFolder(whole, '--path') }
   } catch (error) {
     return { fault: messageOf(error) }
   }
@@ -268,10 +293,13 @@ function pathOf(name: string, cwd: string): string {
   }
 }
 
-function explain(error: unknown): string {
+/** Why an entry can't be sent. */
+function faultOf(error: unknown): Pick<Entry, 'fault' | 'code'> {
+  if (error instanceof UploadError) return { fault: error.message, code: error.code }
   const code = systemCode(error)
-  if (code === 'ENOENT' || code === 'ENOTDIR') return MISSING
-  return code === 'EACCES' || code === 'EPERM' ? 'permission to read it was denied' : messageOf(error)
+  if (code === 'ENOENT' || code === 'ENOTDIR') return { fault: MISSING }
+  const isDenied = code === 'EACCES' || code === 'EPERM'
+  return { fault: isDenied ? 'permission to read it was denied' : messageOf(error) }
 }
 
 /** The name of a file at the destination. */

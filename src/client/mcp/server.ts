@@ -1,9 +1,6 @@
-import { resolve } from 'node:path'
 import { McpServer } from '@modelcontextprotocol/server'
-import { messageOf } from '../../errors.ts'
-import { ForeignName } from '../../files/foreign-name.ts'
 import * as z from '../../packages/zod.ts'
-import type { Entry } from '../entries.ts'
+import { type Entry, entryOfForeign } from '../entries.ts'
 import type { Result } from '../result.ts'
 
 /** Result of one file. */
@@ -86,26 +83,21 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
       },
     },
     async ({ paths, destination }, { mcpReq }) => {
-      const files: UploadedFile[] = []
-      const allowed: Entry[] = []
-      for (const path of paths) {
-        const absolute = resolve(roots[0], path)
-        const name = new ForeignName(path, { folders: roots, advice: ADVICE })
-        const open = () => name.open()
-        try {
-          const file = await open()
-          await file.close()
-          files.push({ path })
-          allowed.push({ kind: 'file', name: absolute, path: absolute, size: file.status.size, open })
-        } catch (error) {
-          files.push({ path, error: messageOf(error) })
-        }
-      }
+      const entries = await Promise.all(
+        paths.map(async path => {
+          const entry = await entryOfForeign(path, { folders: roots, advice: ADVICE })
+          return { ...entry, name: entry.path }
+        }),
+      )
+      const allowed = entries.filter(({ fault }) => fault === undefined)
       const { results, remark } =
         allowed.length > 0 ? await upload(allowed, destination, mcpReq.signal) : { results: [] }
-      const left = [...results]
       const structuredContent = {
-        files: files.map(file => (file.error === undefined ? toFile(file.path, left.shift()) : file)),
+        files: entries.map((entry, index): UploadedFile => {
+          const path = paths[index] ?? ''
+          const { url, error = 'no response' } = results[allowed.indexOf(entry)] ?? {}
+          return url === undefined ? { path, error: entry.fault ?? error } : { path, url }
+        }),
         ...(remark !== undefined && { remark }),
       }
       const lines = structuredContent.files.map(
@@ -140,8 +132,4 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
     }),
   )
   return server
-}
-
-function toFile(path: string, { url, error }: Partial<Result> = {}): UploadedFile {
-  return url === undefined ? { path, error: error ?? 'no response' } : { path, url }
 }

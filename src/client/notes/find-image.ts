@@ -1,15 +1,14 @@
 import { realpath } from 'node:fs/promises'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { messageOf, UploadError } from '../../errors.ts'
-import { ForeignName, type ForeignNameRules } from '../../files/foreign-name.ts'
+import { UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { findWindowsFault } from '../../files/windows-path.ts'
 import { isAt } from '../../http/addresses.ts'
 import { isImageExtension } from '../../payload/extensions.ts'
 import { percentDecoded } from '../../payload/file-name.ts'
 import { sniffFile } from '../../payload/sniff.ts'
-import type { Entry } from '../entries.ts'
+import { type Entry, entryOfForeign } from '../entries.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
 
@@ -111,25 +110,11 @@ export async function lookAt(path: string, folders: Surroundings['folders']): Pr
   const real = findWindowsFault(path, folders) ? undefined : await realpath(path).catch(() => undefined)
   if (real === undefined) return { reason: ABSENT }
   const advice = `If you trust the note, add --root ${dirname(real)}`
-  const open = () => openImage(path, { folders, advice })
-  try {
-    const file = await open()
-    await file.close()
-    return { image: { kind: 'file', name: path, path, size: file.status.size, open } }
-  } catch (error) {
-    return { reason: messageOf(error) }
-  }
+  const { fault, ...image } = await entryOfForeign(path, { folders, advice }, assertImage)
+  return fault === undefined ? { image } : { reason: fault }
 }
 
-/** @throws UploadError */
-async function openImage(path: string, rules: ForeignNameRules): Promise<HeldFile> {
-  const file = await new ForeignName(path, rules).open()
-  try {
-    const { contentType } = await sniffFile(file.handle)
-    if (contentType.startsWith('image/')) return file
-    throw new UploadError('source_failed', 'it is not an image')
-  } catch (error) {
-    await file.close()
-    throw error
-  }
+async function assertImage({ handle }: HeldFile): Promise<void> {
+  const { contentType } = await sniffFile(handle)
+  if (!contentType.startsWith('image/')) throw new UploadError('source_failed', 'it is not an image')
 }
