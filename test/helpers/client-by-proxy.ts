@@ -29,4 +29,6 @@ export async function evil(handle: (socket: Socket) => void): Promise<{ host: st
   return { host: `127.0.0.1:${port}`, sockets }
 }
 
-export const answering = (answer: string) => evil(socket => socket.once('data', () => socket.end(answer)))
+/** @param answer sent after the first bytes, Latin-1 */
+export const answering = (answer: string) =>
+  evil(socket => socket.once('data', () => socket.end(answer, 'latin1')))
