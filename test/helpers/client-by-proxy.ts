@@ -1,15 +1,15 @@
 import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { createConnections } from '../../src/http/connections.ts'
+import { type ConnectionSettings, createConnections } from '../../src/http/connections.ts'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
 import { listen } from './listen.ts'
 
 const signal = new AbortController().signal
 
 /** A client with a proxy of its own, so that servers of this machine are reached through it. */
-export function clientBy(proxy: string, caFile?: string) {
+export function clientBy(proxy: string, settings: ConnectionSettings = {}) {
   const outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {}).with(proxy)
-  const { http, close } = createConnections({ caFile, outgoing })
+  const { http, close } = createConnections({ ...settings, outgoing })
   onTestFinished(close)
   return {
     put: (url: string, body = 'x') => http.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),

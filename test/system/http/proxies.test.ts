@@ -273,10 +273,12 @@ describe('what only one of them does', () => {
     needsAll(context, TINYPROXY)
     const front = await startTlsFront(await mkdtemp(join(folder, 'front-')), (await tinyproxy()).host)
     onTestFinished(() => front.close())
-    const untrusted = await failureOf(clientBy(`https://${front.host}`).put(servers.http))
-    expect(untrusted.message).toContain(
-      `the proxy "${front.host}" can't be used: its certificate is not trusted`,
-    )
+    // "insecureTls" is about servers.
+    const client = clientBy(`https://${front.host}`, { insecureTls: true })
+    for (const url of [servers.http, servers.https])
+      expect((await failureOf(client.put(url))).message).toContain(
+        `the proxy "${front.host}" can't be used: its certificate is not trusted`,
+      )
     const other = await answering('HTTP/1.1 400 Bad Request\r\n\r\n')
     const noTls = await failureOf(clientBy(`https://${other.host}`).put(servers.http))
     expect(noTls.message).toContain('the TLS handshake failed')
@@ -292,7 +294,7 @@ describe('what only one of them does', () => {
   it('IPv6 servers are reached, and those that are not are no fault of a server', async context => {
     needsAll(context, MICROSOCKS)
     const proxy = await microsocks()
-    const client = clientBy(`socks5://${proxy.host}`, servers.caFile)
+    const client = clientBy(`socks5://${proxy.host}`, { caFile: servers.caFile })
     expect((await client.put(servers.https.replace('127.0.0.1', '[::1]'))).status).toBe(200)
     const error = await failureOf(client.put('http://[::1]:1'))
     expect(error.message).toContain('could not connect to [::1]:1 (ConnectionRefused)')
