@@ -34,19 +34,21 @@ interface Way {
   /** Host and port, which messages name. */
   readonly host?: string
   /** Whether it needs a login. */
-  readonly login?: readonly [user: string, password: string]
+  readonly login?: Login
   stop(): Promise<unknown>
 }
 
-const LOGIN = ['me', 'w0rd0fProxy'] as const
+type Login = readonly [user: string, password: string]
+const LOGIN: Login = ['me', 'w0rd0fProxy']
 /** tinyproxy takes no such password. */
-const ODD_LOGIN = ['me', 'p@ss:wörd/?'] as const
-const asUser = ([user, password]: readonly [string, string]) => `${user}:${encodeURIComponent(password)}@`
+const ODD_LOGIN: Login = ['me', 'p@ss:wörd/?']
+const asUser = ([user, password]: Login) => `${user}:${encodeURIComponent(password)}@`
 
 const OPENSSL = ['openssl', 'openssl'] as const
 const TINYPROXY: Needs = [['tinyproxy', 'tinyproxy'], OPENSSL]
 const MICROSOCKS: Needs = [['microsocks', 'microsocks'], OPENSSL]
 
+const { signal } = new AbortController()
 let folder: string
 let servers: Awaited<ReturnType<typeof startServers>>
 
@@ -96,65 +98,48 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
+const newFolder = () => mkdtemp(join(folder, 'proxy-'))
+
+function wayOf(scheme: string, { host, stop }: Pick<OutgoingProxy, 'host' | 'stop'>, login?: Login): Way {
+  const user = login ? asUser(login) : ''
+  return { proxy: `${scheme}://${user}${host}`, host, stop, ...(login && { login }) }
+}
+
 const WAYS: [name: string, requires: Needs, start: () => Promise<Way>][] = [
   ['no proxy', [OPENSSL], async () => ({ proxy: 'none', stop: async () => {} })],
-  [
-    'tinyproxy',
-    TINYPROXY,
-    async () => {
-      const { host, stop } = await startTinyproxy(await mkdtemp(join(folder, 'proxy-')))
-      return { proxy: `http://${host}`, host, stop }
-    },
-  ],
+  ['tinyproxy', TINYPROXY, async () => wayOf('http', await startTinyproxy(await newFolder()))],
   [
     'tinyproxy with a login',
     TINYPROXY,
-    async () => {
-      const { host, stop } = await startTinyproxy(await mkdtemp(join(folder, 'proxy-')), { login: LOGIN })
-      return { proxy: `http://${asUser(LOGIN)}${host}`, host, login: LOGIN, stop }
-    },
+    async () => wayOf('http', await startTinyproxy(await newFolder(), { login: LOGIN }), LOGIN),
   ],
   [
     'tinyproxy which is itself reached by TLS',
     TINYPROXY,
     async () => {
-      const { host, stop } = await startTinyproxy(await mkdtemp(join(folder, 'proxy-')))
-      const front = await startTlsFront(await mkdtemp(join(folder, 'front-')), host)
-      const end = async () => {
+      const { host, stop } = await startTinyproxy(await newFolder())
+      const front = await startTlsFront(await newFolder(), host)
+      const stopBoth = async () => {
         front.close()
         await stop()
       }
-      return { proxy: `https://${front.host}`, host: front.host, caFile: front.caFile, stop: end }
+      return { ...wayOf('https', { host: front.host, stop: stopBoth }), caFile: front.caFile }
     },
   ],
   [
     'squid with a login',
     [[SQUID, 'squid'], OPENSSL],
     async () => {
-      const ports = [...servers.ports, 1]
-      const { host, stop } = await startSquid(await mkdtemp(join(folder, 'squid-')), {
-        login: ODD_LOGIN,
-        ports,
-      })
-      return { proxy: `http://${asUser(ODD_LOGIN)}${host}`, host, login: ODD_LOGIN, stop }
+      const options = { login: ODD_LOGIN, ports: [...servers.ports, 1] }
+      return wayOf('http', await startSquid(await newFolder(), options), ODD_LOGIN)
     },
   ],
   [
     'microsocks with a login, which gets IP addresses',
     MICROSOCKS,
-    async () => {
-      const { host, stop } = await startMicrosocks({ login: ODD_LOGIN })
-      return { proxy: `socks5://${asUser(ODD_LOGIN)}${host}`, host, login: ODD_LOGIN, stop }
-    },
+    async () => wayOf('socks5', await startMicrosocks({ login: ODD_LOGIN }), ODD_LOGIN),
   ],
-  [
-    'microsocks, which gets hostnames',
-    MICROSOCKS,
-    async () => {
-      const { host, stop } = await startMicrosocks()
-      return { proxy: `socks5h://${host}`, host, stop }
-    },
-  ],
+  ['microsocks, which gets hostnames', MICROSOCKS, async () => wayOf('socks5h', await startMicrosocks())],
 ]
 
 describe.each(WAYS)('by %s', (_, requires, start) => {
@@ -165,25 +150,26 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
   beforeEach(context => needsAll(context, requires))
   afterAll(() => way?.stop())
 
-  const settings = (more: ConnectionSettings = {}, proxy = way.proxy): ConnectionSettings => {
+  function connect(more: ConnectionSettings = {}, proxy = way.proxy) {
     const general = createOutgoing({ proxy: 'none', noProxy: [], caFile: way.caFile }, {})
-    return { caFile: servers.caFile, outgoing: general.with(proxy), ...more }
+    const connections = createConnections({
+      caFile: servers.caFile,
+      outgoing: general.with(proxy),
+      ...more,
+    })
+    onTestFinished(connections.close)
+    return connections
   }
-  function put(url: string, body: Body, used = settings()) {
-    const { http, close } = createConnections(used)
-    onTestFinished(close)
-    return http.send({ method: 'PUT', url: `${url}/a?b=c`, body }, new AbortController().signal)
-  }
+  const put = (url: string, body: Body, { http } = connect()) =>
+    http.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal)
 
   it.each(['http', 'https'] as const)(
     'requests arrive by %s over few connections, without the login of the proxy',
     async scheme => {
-      const { http, close } = createConnections(settings())
-      onTestFinished(close)
+      const connections = connect()
       const before = servers.accepted()
       for (let i = 0; i < 10; i++) {
-        const request = { method: 'PUT', url: `${servers[scheme]}/a?b=c`, body: Buffer.alloc(300_000) }
-        const reply = (await http.send(request, new AbortController().signal)).json()
+        const reply = (await put(servers[scheme], inMemory(Buffer.alloc(300_000)), connections)).json()
         expect(reply).toMatchObject({ method: 'PUT', url: '/a?b=c', length: 300_000 })
         expect((reply as { headers: object }).headers).not.toHaveProperty('proxy-authorization')
       }
@@ -200,8 +186,7 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
   })
 
   it('a connection for another protocol arrives', async () => {
-    const connections = createConnections(settings())
-    const socket = await connections.dial(servers.raw, new AbortController().signal)
+    const socket = await connect().dial(servers.raw, signal)
     onTestFinished(() => void socket.destroy())
     socket.write('hello')
     const [received] = await once(socket, 'data')
@@ -209,7 +194,7 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
   })
 
   it('a certificate that is not trusted is refused', async () => {
-    const error = await failureOf(put(servers.https, inMemory([]), settings({ caFile: undefined })))
+    const error = await failureOf(put(servers.https, inMemory([]), connect({ caFile: undefined })))
     expect(error.message).toContain('127.0.0.1')
     expect(error.message).toContain("can't be reached: its certificate is not trusted")
     expect(error).toMatchObject({ retryable: false })
@@ -233,7 +218,7 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
     const proxy = way.proxy.replace(asUser(way.login), login)
     const before = servers.accepted()
     for (const url of [servers.http, servers.https]) {
-      const ask = () => failureOf(put(url, inMemory(Buffer.alloc(10)), settings({}, proxy)))
+      const ask = () => failureOf(put(url, inMemory(Buffer.alloc(10)), connect({}, proxy)))
       let error = await ask()
       // While a body is on its way, the answer of a proxy may be lost to the end of the connection.
       for (let i = 0; i < 5 && error.message.includes('it closed the connection'); i++) error = await ask()
@@ -250,16 +235,13 @@ describe.each(WAYS)('by %s', (_, requires, start) => {
 })
 
 describe('what only one of them does', () => {
-  async function tinyproxy(): Promise<OutgoingProxy> {
-    const proxy = await startTinyproxy(await mkdtemp(join(folder, 'proxy-')))
+  async function ended(starting: Promise<OutgoingProxy>): Promise<OutgoingProxy> {
+    const proxy = await starting
     onTestFinished(() => proxy.stop())
     return proxy
   }
-  async function microsocks(): Promise<OutgoingProxy> {
-    const proxy = await startMicrosocks()
-    onTestFinished(() => proxy.stop())
-    return proxy
-  }
+  const tinyproxy = async () => ended(startTinyproxy(await newFolder()))
+  const microsocks = () => ended(startMicrosocks())
 
   it('tinyproxy: plain HTTP names its server in each request, and needs no tunnel', async context => {
     needsAll(context, TINYPROXY)
@@ -271,7 +253,7 @@ describe('what only one of them does', () => {
 
   it('by TLS: a proxy with an unknown certificate, or without TLS, is named', async context => {
     needsAll(context, TINYPROXY)
-    const front = await startTlsFront(await mkdtemp(join(folder, 'front-')), (await tinyproxy()).host)
+    const front = await startTlsFront(await newFolder(), (await tinyproxy()).host)
     onTestFinished(() => front.close())
     // "insecureTls" is about servers.
     const client = clientBy(`https://${front.host}`, { insecureTls: true })
