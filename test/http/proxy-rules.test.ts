@@ -89,6 +89,9 @@ describe('NO_PROXY', () => {
   })
 })
 
+const SELF =
+  'https://localhost https://a.localhost https://127.0.0.1 http://127.9.9.9 https://[::1] https://[::ffff:127.0.0.1]'
+
 describe('the proxy of a connection', () => {
   const env = {
     HTTPS_PROXY: 'http://upper:1',
@@ -97,59 +100,43 @@ describe('the proxy of a connection', () => {
     all_proxy: 'socks5://all:3',
     NO_PROXY: 'internal.example',
   }
-  const choose = (settings: object, own?: string) => (address: string) =>
-    createOutgoing({ proxy: 'environment', noProxy: [], ...settings }, env)
-      .with(own)
-      .proxyFor(
-        address.startsWith('tcp:')
-          ? { protocol: 'tcp:', host: address.slice(6), port: 22 }
-          : targetOf(new URL(address)),
-      )?.label
-
-  it('comes from the environment, the lower case first', () => {
-    const find = choose({})
-    expect(find('https://example.com')).toBe('lower:1')
-    expect(find('http://example.com')).toBe('plain:2')
-    expect(find('tcp://example.com')).toBe('all:3')
-    expect(find('https://internal.example')).toBeUndefined()
-  })
-
-  it('is the one of network.proxy, for every protocol, but for network.noProxy', () => {
-    const find = choose({ proxy: 'http://own:9', noProxy: ['example.org'] })
-    expect(['https', 'http', 'tcp'].map(protocol => find(`${protocol}://internal.example`))).toEqual([
-      ...['own:9', 'own:9', 'own:9'],
-    ])
-    expect(find('https://img.example.org')).toBeUndefined()
-    expect(choose({ noProxy: ['example.org'] })('https://example.org')).toBeUndefined()
-    expect(choose({ proxy: 'none' })('https://example.com')).toBeUndefined()
-  })
-
-  it.each(['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]'])(
-    'is none for %s, unless a destination says so itself',
-    host => {
-      expect(choose({})(`https://${host}`)).toBeUndefined()
-      expect(choose({ proxy: 'http://own:9' })(`https://${host}`)).toBeUndefined()
-      expect(choose({}, 'environment')(`https://${host}`)).toBeUndefined()
-      expect(choose({}, 'http://own:9')(`https://${host}`)).toBe('own:9')
-    },
-  )
-
-  it('is that of the destination, whatever the rest says', () => {
-    const find = choose({ noProxy: ['*'] }, 'socks5h://own:9')
-    expect(find('https://internal.example')).toBe('own:9')
-    expect(choose({ proxy: 'http://own:9' }, 'none')('https://example.com')).toBeUndefined()
-    expect(choose({ proxy: 'http://own:9' }, 'environment')('https://example.com')).toBe('lower:1')
+  const OWN = 'http://own:9'
+  it.each<[settings: object, own: string | undefined, urls: string, label: string | undefined]>([
+    // From the environment, the lower case first.
+    [{}, undefined, 'https://example.com', 'lower:1'],
+    [{}, undefined, 'http://example.com', 'plain:2'],
+    [{}, undefined, 'tcp://example.com', 'all:3'],
+    [{}, undefined, 'https://internal.example', undefined],
+    [{ noProxy: ['example.org'] }, undefined, 'https://example.org', undefined],
+    // That of network.proxy, for every protocol, but for network.noProxy.
+    [{ proxy: OWN }, undefined, 'https://internal.example http://internal.example tcp://a.example', 'own:9'],
+    [{ proxy: OWN, noProxy: ['example.org'] }, undefined, 'https://img.example.org', undefined],
+    [{ proxy: 'none' }, undefined, 'https://example.com', undefined],
+    // None for this machine, unless a destination says so itself.
+    [{}, undefined, SELF, undefined],
+    [{ proxy: OWN }, undefined, SELF, undefined],
+    [{}, 'environment', SELF, undefined],
+    [{}, OWN, SELF, 'own:9'],
+    // That of the destination, whatever the rest says.
+    [{ noProxy: ['*'] }, 'socks5h://own:9', 'https://internal.example', 'own:9'],
+    [{ proxy: OWN }, 'none', 'https://example.com', undefined],
+    [{ proxy: OWN }, 'environment', 'https://example.com', 'lower:1'],
+  ])('by %j and its own, %s, for %s is %s', (settings, own, urls, label) => {
+    const outgoing = createOutgoing({ proxy: 'environment', noProxy: [], ...settings }, env).with(own)
+    for (const url of urls.split(' ')) {
+      const target = targetOf(new URL(url.replace('tcp:', 'https:')))
+      const protocol = url.startsWith('tcp:') ? 'tcp:' : target.protocol
+      expect(outgoing.proxyFor({ ...target, protocol })?.label).toBe(label)
+    }
   })
 
   it('that can not be used keeps everything from going past it', () => {
-    const outgoing = createOutgoing(
-      { proxy: 'environment', noProxy: [] },
-      { ALL_PROXY: 'socks4://user:pw@proxy' },
-    )
-    expect(() => outgoing.proxyFor(targetOf(new URL('https://example.com')))).toThrow(
-      /ALL_PROXY is not a valid proxy URL/,
-    )
-    expect(outgoing.proxyFor(targetOf(new URL('https://localhost')))).toBeUndefined()
+    const settings = { proxy: 'environment', noProxy: [] }
+    const { proxyFor } = createOutgoing(settings, { ALL_PROXY: 'socks4://user:pw@proxy' })
+    const ask = (url: string) => proxyFor(targetOf(new URL(url)))
+    expect(() => ask('https://example.com')).toThrow(/ALL_PROXY is not a valid proxy URL/)
+    expect(() => createOutgoing({ ...settings, proxy: 'socks4://proxy' }, {})).toThrow('valid proxy URL')
+    expect(ask('https://localhost')).toBeUndefined()
   })
 
   const self = 'localhost,127.0.0.0/8,::1'
