@@ -89,7 +89,7 @@ test('fails as it should', async ({}, info) => {
   expect(stored.map(String)).toEqual([picture.toString(), 'GIF89a0', picture.toString(), 'GIF89a1'])
   expect(new URL(links[0] ?? '').pathname).toMatch(/says-b-no-b-to-a-wrong-password-the-page-\w+\.png$/)
   expect(summary).toContain(
-    '<code>b&#x3e; &#x7c; to a &#x2a;wrong&#x2a; password &#x28;retry 1&#x29;/of memory</code>',
+    '&#x3c;/b&#x3e; &#x7c; to a &#x2a;wrong&#x2a; password &#x28;retry 1&#x29;/of memory</code>',
   )
   expect(summary).toContain(`<a href="${links[0]}"><img src="${links[0]}"`)
 })
