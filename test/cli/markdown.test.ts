@@ -48,14 +48,7 @@ describe('a note of a stranger', () => {
     const cwd = await makeNotes({ 'secret/id_rsa': 'PRIVATE KEY', 'secret/key.png': 'PRIVATE KEY' })
     await symlink('secret/id_rsa', join(cwd, 'linked.png'))
     await link(join(cwd, 'secret/id_rsa'), join(cwd, 'hard.png'))
-    const names = [
-      'secret/id_rsa',
-      'secret/key.png',
-      'linked.png',
-      'hard.png',
-      '/proc/self/environ',
-      '/etc/passwd',
-    ]
+    const names = 'secret/id_rsa secret/key.png linked.png hard.png /proc/self/environ /etc/passwd'.split(' ')
     const note = `${names.map(name => `![](${name})`).join('\n')}\n![[key.png]]\n`
     await writeFile(join(cwd, 'note.md'), note)
     const { code, stderr } = await markdown(cwd, 'note.md')

@@ -68,26 +68,22 @@ it('a file at an address of this machine is uploaded, its login page is not', as
 it.each([
   ['history', 'files', 'a.txt'],
   ['job', 'uploads', '-'],
-])(
-  'where the disk is full and the %s can not be saved, it said "interrupted" and nothing else',
-  async (_, table, file) => {
-    const cwd = await makePlace({ database: { path: 'store.db' } })
-    expect(await upload(['b.txt'], cwd)).toMatchObject({ code: 0 })
-    const database = openSqlite(join(cwd, 'store.db'))
-    onTestFinished(() => database.close())
-    database.exec(
-      `create trigger full before insert on ${table} begin select raise(abort, 'disk is full'); end`,
-    )
-    const input = randomBytes(3_000_000)
-    const { code, stdout, stderr } = await upload([file], cwd, { input })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('disk is full')
-    // No temporary file of standard input is left behind.
-    expect((await filesBelow(cwd)).filter(path => /^\d+$/.test(basename(path)))).toEqual([])
-    database.exec('drop trigger full')
-    expect(await upload([file], cwd, { input })).toMatchObject({ code: 0 })
-  },
-)
+])('where the %s can not be saved, it said "interrupted" and nothing else', async (_, table, file) => {
+  const cwd = await makePlace({ database: { path: 'store.db' } })
+  expect(await upload(['b.txt'], cwd)).toMatchObject({ code: 0 })
+  const database = openSqlite(join(cwd, 'store.db'))
+  onTestFinished(() => database.close())
+  const fail = `select raise(abort, 'disk is full')`
+  database.exec(`create trigger full before insert on ${table} begin ${fail}; end`)
+  const input = randomBytes(3_000_000)
+  const { code, stdout, stderr } = await upload([file], cwd, { input })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toContain('disk is full')
+  // No temporary file of standard input is left behind.
+  expect((await filesBelow(cwd)).filter(path => /^\d+$/.test(basename(path)))).toEqual([])
+  database.exec('drop trigger full')
+  expect(await upload([file], cwd, { input })).toMatchObject({ code: 0 })
+})
 
 /** Has the built program upload five files, of which four are stored and the last one is under way. */
 async function leaveFifth() {
@@ -292,15 +288,7 @@ describe('upload --server', () => {
       if (req.url?.includes('absent')) res.writeHead(404)
       res.end(`from ${req.url}`)
     })
-    const names = [
-      `${other}/1.txt`,
-      'a.txt',
-      'absent.txt',
-      `${other}/absent.txt`,
-      '-',
-      `${other}/2.txt`,
-      'b.txt',
-    ]
+    const names = `${other}/1.txt a.txt absent.txt ${other}/absent.txt - ${other}/2.txt b.txt`.split(' ')
     const at = ['--server', app.url, '--retry-max-time', '0']
     const { code, stdout, stderr } = await upload([...at, ...names], await makePlace(), {
       input: Buffer.from('piped'),
@@ -372,14 +360,10 @@ describe('upload --server', () => {
     expect(Number(/^peak (\d+)$/m.exec(stderr)?.[1])).toBeLessThan(180 * 1024)
   })
 
+  const keyed = { server: { key: 'right' }, auth: { loopbackExempt: false } }
   it.each<[string, object, number, RegExp]>([
     ['as too large', { limits: { fileSize: '1MB' } }, 1, /^a\.txt: "a\.txt" is larger than 1 MB/],
-    [
-      'without its key',
-      { server: { key: 'right' }, auth: { loopbackExempt: false } },
-      5,
-      /^a\.txt: Missing or/,
-    ],
+    ['without its key', keyed, 5, /^a\.txt: Missing or/],
   ])('is told why a large file is refused %s while it is on its way', async (_, config, code, said) => {
     const app = await startApp({ config: { ...config } })
     const cwd = await makePlace()

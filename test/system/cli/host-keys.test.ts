@@ -86,31 +86,17 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     needs(context, 'python3', 'python3')
     const { cwd, options, kept } = await prepare()
     const set = Object.entries(options).flatMap(([name, value]) => ['--set', `${name}=${value}`])
-    const init = [
-      'init',
-      '-c',
-      'new.json',
-      '--provider',
-      'sftp',
-      '--set',
-      'password=p',
-      '--set',
-      'directory=',
-      ...set,
+    const init = 'init -c new.json --provider sftp --set password=p --set directory='.split(' ')
+    const steps: [string, string][] = [
+      ['Change an option?', '\r'],
+      ['Who uploads', '\r'],
+      ['port: Port', '\r'],
+      ['Trust this host key?', 'n'],
+      ['Change an option?', '\r'],
+      ['Trust this host key?', 'y'],
+      ['Editor settings', ''],
     ]
-    const { exitCode, stdout } = await runBuiltOnTerminal(
-      init,
-      [
-        ['Change an option?', '\r'],
-        ['Who uploads', '\r'],
-        ['port: Port', '\r'],
-        ['Trust this host key?', 'n'],
-        ['Change an option?', '\r'],
-        ['Trust this host key?', 'y'],
-        ['Editor settings', ''],
-      ],
-      cwd,
-    )
+    const { exitCode, stdout } = await runBuiltOnTerminal([...init, ...set], steps, cwd)
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
     expect(stdout).toContain(server.fingerprint)
     expect(stdout).toContain('The host key is not trusted. Nothing was sent')

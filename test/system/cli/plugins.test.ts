@@ -76,11 +76,8 @@ it('a plugin stores for a server, which reloads it when it changes, and goes on 
 it('a plugin that fails behind the back of the server is named', async () => {
   const cwd = await setUp(CONFIG, `Promise.reject(new Error('no luck'))\n${echo('one')}`)
   // Not by runCli, which wants no stack.
-  const { exitCode, stderr } = await runProgram(
-    process.execPath,
-    [BIN, 'config', 'validate', '--config', 'upload-server.json'],
-    { cwd },
-  )
+  const args = [BIN, 'config', 'validate', '--config', 'upload-server.json']
+  const { exitCode, stderr } = await runProgram(process.execPath, args, { cwd })
   expect(exitCode).toBe(1)
   expect(stderr).toContain(`upload-server stopped because of a bug in "${join(cwd, 'echo.mjs')}".`)
   expect(stderr).toContain('Error: no luck')
@@ -115,18 +112,8 @@ it('config schema of the built program has the options of a plugin whatever that
 it('init writes a configuration with the plugin that it was told of', async () => {
   const cwd = await makeDirectory()
   await writeFile(join(cwd, 'echo.mjs'), echo('one'))
-  const args = [
-    'init',
-    '--yes',
-    '--no-check',
-    '--plugin',
-    './echo.mjs',
-    '--set',
-    'word=hush',
-    '-c',
-    'x/c.json',
-  ]
-  expect(await runCli(args, { cwd })).toMatchObject({ code: 0 })
+  const init = 'init --yes --no-check --plugin ./echo.mjs --set word=hush -c x/c.json'
+  expect(await runCli(init.split(' '), { cwd })).toMatchObject({ code: 0 })
   const { code, stdout } = await runCli(['config', 'validate', '-c', 'x/c.json'], { cwd })
   expect(code).toBe(0)
   expect(stdout).toContain('Destinations: echo/Default')
