@@ -83,7 +83,7 @@ const SAVED: readonly [provider: Provider, theirs: Options, ours: Options, ...no
     },
     {
       ...{ operator: 'operator123', password: 'the secret', bucket: 'pics', urlPrefix: EXAMPLE },
-      ...{ urlSuffix: '!thumb', antiLeechToken: 'leech', antiLeechFor: '1h' },
+      ...{ urlSuffix: '!thumb', antiLeechToken: 'leech', antiLeechFor: '60m' },
       ...{ endpoint: 'https://v1.api.upyun.com', keyTemplate: `blog/img/${HASHED}` },
     },
   ],

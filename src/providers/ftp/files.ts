@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
@@ -6,7 +7,6 @@ import type { Client } from 'basic-ftp'
 import { readCopies } from '../../body.ts'
 import type { UploadObject } from '../contract.ts'
 import { type RemoteFiles, responseCode } from '../shared/file-tree.ts'
-import { joinRemote, parentOf } from '../shared/remote-path.ts'
 import type { FtpConnection } from './connect.ts'
 
 /** Reply code for files that don't exist, are forbidden or can't be replaced (RFC 959, section 4.2). */
@@ -20,7 +20,7 @@ const REASON_MS = 2000
 
 export function createFtpFiles(connection: FtpConnection): RemoteFiles {
   const { client, home } = connection
-  const at = (path: string) => (path.startsWith('/') ? path : joinRemote(home, path))
+  const at = (path: string) => (path.startsWith('/') ? path : posix.join(home, path))
 
   async function sizeOf(path: string): Promise<number | 'unknown' | undefined> {
     try {
@@ -39,8 +39,8 @@ export function createFtpFiles(connection: FtpConnection): RemoteFiles {
   async function exists(path: string): Promise<boolean> {
     const size = await sizeOf(path)
     if (size !== 'unknown') return size !== undefined
-    const listed = await client.list(parentOf(at(path)))
-    return listed.some(entry => !entry.isDirectory && entry.name === path.slice(path.lastIndexOf('/') + 1))
+    const listed = await client.list(posix.dirname(at(path)))
+    return listed.some(entry => !entry.isDirectory && entry.name === posix.basename(path))
   }
 
   return {

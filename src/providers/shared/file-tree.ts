@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { posix } from 'node:path'
 import { inMemory } from '../../body.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { within } from '../../flow/time-limit.ts'
@@ -6,9 +7,8 @@ import { Problem } from '../../problem.ts'
 import type { Target, UploadObject } from '../contract.ts'
 import { findFileFault } from './check-key.ts'
 import { createPathQueue } from './path-queue.ts'
-import { joinRemote, parentOf } from './remote-path.ts'
 
-/** Files on a server with folders. Paths start with `/`, or in the login folder, whose own path is empty. */
+/** Files on a server with folders. Paths start with `/`, or in the login folder, whose own path is `.`. */
 export interface RemoteFiles {
   /** Creates a file, or replaces it. Its folder exists, unless someone has removed it. */
   write(path: string, object: UploadObject, signal: AbortSignal): Promise<void>
@@ -57,12 +57,12 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   const leftovers = new Set<string>()
   const working = new Set<Promise<unknown>>()
   const inOrder = createPathQueue()
-  const pathOf = (key: string) => joinRemote(directory, key)
+  const pathOf = (key: string) => posix.join(directory, key)
 
   async function ensureFolder(files: RemoteFiles, path: string, signal: AbortSignal): Promise<void> {
-    if (path === '' || path === '/' || known.has(path)) return
+    if (path === '.' || path === '/' || known.has(path)) return
     if (!(await files.isFolder(path, signal))) {
-      await ensureFolder(files, parentOf(path), signal)
+      await ensureFolder(files, posix.dirname(path), signal)
       await files.makeFolder(path, signal).catch(async error => {
         // A concurrent upload may have created it.
         if (!files.isRefusal(error) || !(await files.isFolder(path, signal))) throw error
@@ -73,7 +73,7 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
   }
 
   async function write(files: RemoteFiles, path: string, object: UploadObject, signal: AbortSignal) {
-    const folder = parentOf(path)
+    const folder = posix.dirname(path)
     const wasKnown = known.has(folder)
     await ensureFolder(files, folder, signal)
     await files.write(path, object, signal).catch(async error => {
@@ -96,7 +96,7 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
 
   function store(files: RemoteFiles, path: string, object: UploadObject, signal: AbortSignal): Promise<void> {
     if (!atomic) return inOrder(path, () => write(files, path, object, signal))
-    const temporary = joinRemote(parentOf(path), `.${uniqueName()}`)
+    const temporary = posix.join(posix.dirname(path), `.${uniqueName()}`)
     return orTidy(temporary, async () => {
       await write(files, temporary, object, signal)
       signal.throwIfAborted()
@@ -153,7 +153,7 @@ export function createFileTree(use: UseFiles, options: FileTreeOptions): Target 
     remove: (key, signal) => run(files => files.remove(pathOf(key), signal), signal),
     check(signal) {
       // Without `atomic`, the server may allow no names with a leading dot.
-      const path = joinRemote(directory, `${atomic ? '.' : ''}${uniqueName()}`)
+      const path = posix.join(directory, `${atomic ? '.' : ''}${uniqueName()}`)
       const probe = (files: RemoteFiles) =>
         orTidy(path, async () => {
           await write(files, path, PROBE, signal)

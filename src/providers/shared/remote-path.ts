@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { isPossibleHost } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { urlPrefix } from './public-url.ts'
@@ -40,24 +41,13 @@ export function plainFolder() {
     )
 }
 
-/** Removes `./` at the beginning and slashes at the end. */
+/** Returns the normal form of a folder on a server, without a slash at the end. The login folder is `.`. */
 export function cleanFolder(directory: string): string {
-  const folder = directory.replace(/^(\.\/+)+|^\.$/, '')
-  return folder.replace(/(?<!\/)\/+$/, (_, offset) => (offset === 0 ? '/' : ''))
+  const folder = posix.normalize(directory)
+  return folder === '/' ? folder : folder.replace(/\/$/, '')
 }
 
 /** Cleans a relative path: removes slashes at both ends and repeated slashes. */
 export function cleanRelative(path: string): string {
   return path.split('/').filter(Boolean).join('/')
-}
-
-/** Joins a folder and a relative path. */
-export function joinRemote(directory: string, path: string): string {
-  return directory === '' || directory.endsWith('/') ? directory + path : `${directory}/${path}`
-}
-
-/** Returns the parent folder of a path. The root is `/`; the login folder is empty. */
-export function parentOf(path: string): string {
-  const slash = path.lastIndexOf('/')
-  return slash === 0 ? '/' : path.slice(0, Math.max(slash, 0))
 }

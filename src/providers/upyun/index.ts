@@ -1,6 +1,5 @@
 import { secret, time } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { showDuration } from '../../times.ts'
 import { type Context, defineProvider, type Target } from '../contract.ts'
 import { findDoubledName, joinUrl, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { createBucket } from './bucket.ts'
@@ -66,7 +65,8 @@ export const upyun = defineProvider({
       urlPrefix: old.url('url'),
       urlSuffix: old.suffix('options'),
       antiLeechToken: old.text('antiLeechToken'),
-      antiLeechFor: expiresS > 0 ? toLifetime(expiresS) : undefined,
+      // A duration has at most six digits.
+      antiLeechFor: expiresS > 0 ? `${Math.min(Math.ceil(expiresS / 60), 999_999)}m` : undefined,
       keyTemplate: old.template(old.text('path')),
     }
   },
@@ -102,10 +102,4 @@ function open(options: z.output<typeof config>, { http }: Context): Target {
     exists: bucket.exists,
     remove: bucket.remove,
   }
-}
-
-/** Formats a duration, in whole days if it is long, because a duration has at most six digits. */
-function toLifetime(seconds: number): string {
-  const days = Math.floor(Math.min(seconds * 1000, TEN_YEARS_MS) / 86_400_000)
-  return days < 10 ? showDuration(seconds * 1000) : `${days}d`
 }

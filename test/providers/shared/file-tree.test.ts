@@ -1,9 +1,9 @@
 import { EventEmitter, once } from 'node:events'
+import { posix } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Problem } from '../../../src/problem.ts'
 import { toCheckedTarget } from '../../../src/providers/shared/checked-target.ts'
 import { createFileTree, type RemoteFiles } from '../../../src/providers/shared/file-tree.ts'
-import { parentOf } from '../../../src/providers/shared/remote-path.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 
 const never = () => new AbortController().signal
@@ -25,7 +25,7 @@ function startMemory(atomic = true, hasSizes = true) {
   const remote: RemoteFiles = {
     async write(path, object, signal) {
       note('write', path)
-      if (!folders.has(parentOf(path))) refuse('there is no such folder')
+      if (!folders.has(posix.dirname(path))) refuse('there is no such folder')
       files.set(path, '')
       for await (const chunk of object.read(signal)) files.set(path, `${files.get(path)}${chunk}`)
     },
