@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto'
 
 /** Hash algorithms by their names in RFC 7616, section 6.1, and in OpenSSL, strongest first. */
 const HASHES: readonly (readonly [algorithm: string, hash: string])[] = [
-  ['SHA-512-256', 'sha512-256'],
   ['SHA-256', 'sha256'],
   ['MD5', 'md5'],
 ]
@@ -61,7 +60,6 @@ export function chooseDigest(
       const hash = (text: string) => createHash(hashName).update(text).digest('hex')
       const [realm, nonce] = [parameters.get('realm') ?? '', parameters.get('nonce') ?? '']
       const opaque = parameters.get('opaque')
-      const isHashed = parameters.get('userhash')?.toLowerCase() === 'true'
       const login = hash(`${username}:${realm}:${password}`)
       const secret = isSession ? hash(`${login}:${nonce}:${cnonce}`) : login
       let uses = 0
@@ -76,7 +74,7 @@ export function chooseDigest(
           // As in RFC 2069, requests have no nonce count if the server offers no "qop".
           const between = qops ? `${nonce}:${nc}:${cnonce}:auth` : nonce
           return `Digest ${[
-            `username=${quote(isHashed ? hash(`${username}:${realm}`) : username)}`,
+            `username=${quote(username)}`,
             `realm=${quote(realm)}`,
             `nonce=${quote(nonce)}`,
             `uri=${quote(target)}`,
@@ -85,7 +83,6 @@ export function chooseDigest(
             ...(opaque === undefined ? [] : [`opaque=${quote(opaque)}`]),
             ...(qops || isSession ? [`cnonce="${cnonce}"`] : []),
             ...(qops ? ['qop=auth', `nc=${nc}`] : []),
-            ...(isHashed ? ['userhash=true'] : []),
           ].join(', ')}`
         },
       }
