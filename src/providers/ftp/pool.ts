@@ -14,27 +14,21 @@ const TOO_MANY = new Set([421, 530])
  *
  * @param size maximum number of connections. Fewer are opened if the server accepts fewer
  */
-export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>) {
+export function createPool(size: number, logIn: (signal: AbortSignal) => Promise<FtpConnection>) {
   const closing = createCanceller()
-  /** Connections without a task. The one that was used last is the last one. */
+  /** Connections that are logged in. */
+  const open = new Set<FtpConnection>()
+  /** Those without a task. The one that was used last is the last one. */
   const idle: FtpConnection[] = []
-  /** Number of connections that are logged in. */
-  let count = 0
-  /** Number of connections that the server accepts. It is reset to `size` when all are closed. */
-  let limit = size
   // The first connection is opened alone, so that a wrong password is not tried several times at once.
   const tasks = createSlots(1, Number.POSITIVE_INFINITY)
+  const allow = (connections: number) => tasks.resize(connections, Number.POSITIVE_INFINITY)
   const idleTimer = setTimeout(endIdle, IDLE_MS).unref()
 
-  function setCount(connections: number): void {
-    count = connections
-    if (count === 0) limit = size
-    tasks.resize(count === 0 ? 1 : limit, Number.POSITIVE_INFINITY)
-  }
-
-  function end({ client }: FtpConnection): void {
-    client.close()
-    setCount(count - 1)
+  function end(connection: FtpConnection): void {
+    connection.client.close()
+    open.delete(connection)
+    if (open.size === 0) allow(1)
   }
 
   function endIdle(): void {
@@ -48,14 +42,15 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
       end(connection)
     }
     try {
-      const connection = await open(signal)
-      setCount(count + 1)
+      const connection = await logIn(signal)
+      open.add(connection)
+      if (open.size === 1) allow(size)
       return connection
     } catch (error) {
       // If other connections are logged in with the same password, it is correct.
-      if (count === 0 || !TOO_MANY.has(responseCode(error instanceof Error && error.cause) ?? 0)) throw error
-      limit = count
-      setCount(count)
+      if (open.size === 0 || !TOO_MANY.has(responseCode(error instanceof Error && error.cause) ?? 0))
+        throw error
+      allow(open.size)
       return undefined
     }
   }
