@@ -40,7 +40,7 @@ export async function explained<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     const code = systemCode(error)
     if (error instanceof Problem || code === undefined) throw error
-    const { why, ...cause } = { ...OTHER, ...causeOf(CAUSES, code) }
+    const { why, ...cause } = causeOf(CAUSES, code, OTHER)
     throw new Problem(`${why} (${code})`, { ...cause, cause: error })
   }
 }

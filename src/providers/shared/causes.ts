@@ -12,7 +12,7 @@ export type Causes = Readonly<Record<string, Cause>>
 /** The rest of a cause if there is no space left. */
 export const FULL = { code: 'insufficient_storage', retryable: false } as const
 
-/** Returns an empty cause for an unknown code, which a server may choose. */
-export function causeOf(causes: Causes, code: string | number): Cause {
-  return (Object.hasOwn(causes, code) && causes[code]) || {}
+/** @param other cause of an unknown code, which a server may choose */
+export function causeOf(causes: Causes, code: string | number, other: Cause = {}): Cause {
+  return (Object.hasOwn(causes, code) && causes[code]) || other
 }
