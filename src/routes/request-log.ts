@@ -36,7 +36,8 @@ export function createRequestLog(
     const { method } = req
     const path = pathnameOf(req.url ?? '') // The query may contain an upload key.
     const began = Date.now()
-    const traceparent = traceparentOf(req)
+    const { traceparent } = req.headers
+    const trace = typeof traceparent === 'string' && TRACEPARENT.test(traceparent) && { traceparent }
     const id = requestIdOf(req, mask)
     req.id = id
     res.setHeader('X-Request-Id', id)
@@ -54,7 +55,7 @@ export function createRequestLog(
       log[levelOf(status, broken !== undefined, path)](
         {
           requestId: id,
-          ...(traceparent && { traceparent }),
+          ...trace,
           address: res.logged['address'], // before all that clients choose, as docs/examples/fail2ban expects
           req: { method, path },
           ...res.logged,
@@ -73,12 +74,8 @@ export function createRequestLog(
   }
 }
 
-/** The W3C trace context of a request (w3.org/TR/trace-context, version 00), if it is valid. */
-function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
-  const isValid =
-    typeof traceparent === 'string' && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent)
-  return isValid ? traceparent : undefined
-}
+/** The W3C trace context of a request (w3.org/TR/trace-context, version 00). */
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
 
 /** Health checks and scrapes come every few seconds, so successful ones are not logged at `info`. */
 const FREQUENT: ReadonlySet<string> = new Set(['/heartbeat', '/health', '/ready', '/metrics'])

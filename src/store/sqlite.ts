@@ -141,8 +141,7 @@ function toConnection(
       if (isTransaction) commit.run()
       for (const [n, job] of jobs.entries()) job.resolve(results[n])
     } catch (error) {
-      // On a full disk, SQLite has already rolled back, and rejects a second rollback.
-      if (database.isTransaction) database.exec('rollback')
+      rollBack(database)
       const [first] = jobs
       if (jobs.length === 1) first?.reject(error)
       // One of them has failed. The others must not.
@@ -173,6 +172,15 @@ function toConnection(
       await working
       end(database)
     },
+  }
+}
+
+function rollBack(database: SqliteDatabase): void {
+  try {
+    // On a full disk, SQLite has already rolled back, and rejects a second rollback.
+    if (database.isTransaction) database.exec('rollback')
+  } catch {
+    // The disk has failed. The next transaction can't begin, and says so.
   }
 }
 

@@ -235,9 +235,10 @@ function outcomesOf(
   { inputs, baseUrl }: UploadRequest,
   { destinations }: Uploader,
 ): Outcome[] {
-  const stored = files.map((file): Outcome => {
+  const outcomes: Outcome[] = [...failed]
+  for (const file of files) {
     const linked = withLinks(file, baseUrl, destinations)
-    return { ok: true, ...linked, origin: inputs[file.index]?.origin ?? '' }
-  })
-  return [...stored, ...failed].sort(byIndex)
+    outcomes.push({ ok: true, ...linked, origin: inputs[file.index]?.origin ?? '' })
+  }
+  return outcomes.sort(byIndex)
 }
