@@ -7,7 +7,7 @@ import type { Mask } from '../mask.ts'
 import { PACKAGE_FOLDER } from '../package.ts'
 import type { Uploader } from '../uploader/app.ts'
 import { type AccessSettings, createAccess } from './access.ts'
-import { baseUrlOf } from './base-url.ts'
+import { type BaseUrlSettings, createBaseUrl } from './base-url.ts'
 import { createCors } from './cors.ts'
 import { createErrorHandler } from './error-handler.ts'
 import { createFailureWindow, type FailureWindow } from './failure-window.ts'
@@ -24,7 +24,7 @@ import { createReadyRoute, shuttingDown } from './ready.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShareXRoute } from './sharex.ts'
 import { parametersOf, pathnameOf } from './target.ts'
-import { createUploadRoute, type UploadRouteSettings } from './upload.ts'
+import { createUploadRoute, type UploadAnswer, type UploadRouteSettings } from './upload.ts'
 import { createUsageRoutes } from './usage.ts'
 
 /** Counters that a reload of the configuration keeps. */
@@ -55,7 +55,7 @@ export interface AppDeps {
   track<T>(work: Promise<T>): Promise<T>
 }
 
-export interface AppSettings extends UploadRouteSettings {
+export interface AppSettings extends UploadRouteSettings, BaseUrlSettings {
   readonly access: AccessSettings
   /** Express's "trust proxy". */
   readonly trustProxy: readonly string[]
@@ -89,35 +89,27 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     requireHost(req)
     if (deps.isRefusing()) throw shuttingDown()
   }
-  const baseOf = (req: Request) => baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-  const answerUpload = createUploadRoute(uploader, access, settings, mask, metrics)
-  const upload: RequestHandler = (req, res) => {
+  const baseOf = createBaseUrl(settings)
+  const uploading = (answer: UploadAnswer, isUpload: boolean) => (req: Request, res: Response) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
-    res.locals.isUpload = true
+    res.locals.isUpload = isUpload
     const query = parametersOf(req.url)
     res.locals.alwaysOk = settings.alwaysOk || wantsOk(query)
     assertServed(req)
     // A request with an Idempotency-Key continues after its client has disconnected.
-    return deps.track(answerUpload(req, res, query))
+    return deps.track(answer(req, res, query))
   }
+  const upload = uploading(createUploadRoute(uploader, access, settings, baseOf, mask, metrics), true)
+  const known = uploading(createKnownRoute(uploader, access, settings, baseOf, mask), false)
   app.post('/upload', upload)
   app.put(UPLOAD_PATHS, upload)
-  const answerKnown = createKnownRoute(uploader, access, settings, baseOf, mask)
-  app
-    .route('/upload/known')
-    .post((req, res) => {
-      const query = parametersOf(req.url)
-      res.locals.alwaysOk = settings.alwaysOk || wantsOk(query)
-      assertServed(req)
-      return deps.track(answerKnown(req, res, query))
-    })
-    .all(onlyMethods('POST, PUT, OPTIONS'))
+  app.route('/upload/known').post(known).all(onlyMethods('POST, PUT, OPTIONS'))
   app.use((req, _res, next) => {
     assertServed(req)
     next()
   })
 
-  const { page, me, asset } = createUsageRoutes(uploader, access, settings, mask)
+  const { page, me, asset } = createUsageRoutes(uploader, access, settings, baseOf, mask)
   const probe =
     (name: Probe): RequestHandler =>
     (_req, res) =>
@@ -134,7 +126,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   get('/ready', createReadyRoute(uploader, deps.isStopping))
   get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
-  get('/upload-server.sxcu', createShareXRoute(settings, access))
+  get('/upload-server.sxcu', createShareXRoute(settings.access, access, baseOf))
   get('/openapi.json', (_req, res) =>
     res.sendFile('dist/openapi.json', { root: fileURLToPath(PACKAGE_FOLDER) }),
   )

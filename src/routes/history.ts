@@ -8,6 +8,7 @@ import { idOf } from '../uploader/destinations.ts'
 import type { Caller } from '../uploader/input.ts'
 import { withLinks } from '../uploader/links.ts'
 import { type Access, admitSameSite } from './access.ts'
+import type { BaseUrl } from './base-url.ts'
 import type { History } from './contract.ts'
 import { announceQuotas } from './rate-limit.ts'
 import { parametersOf } from './target.ts'
@@ -29,7 +30,7 @@ export function createHistoryRoute(
   uploader: Pick<Uploader, 'destinations' | 'database'>,
   access: Access,
   isOn: boolean,
-  baseOf: (req: Request) => string,
+  baseOf: BaseUrl,
 ): (req: Request, res: Response) => Promise<void> {
   const { destinations, database } = uploader
   const among = new Set(destinations.map(idOf))

@@ -1,4 +1,3 @@
-import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { isObject, membersOf } from '../members.ts'
@@ -8,13 +7,14 @@ import { chooseDestination } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalize.ts'
 import { type AskedFile, findKnownFiles } from '../uploader/known.ts'
 import { type Access, admitSameSite } from './access.ts'
+import type { BaseUrl } from './base-url.ts'
 import { assertSmall } from './list.ts'
 import { checkOptions, readOptions } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
 import { readJson } from './receive.ts'
 import { replyForPending, send } from './reply.ts'
 import { addToLog } from './request-log.ts'
-import { abortWhenGone, type UploadRouteSettings } from './upload.ts'
+import { abortWhenGone, type UploadAnswer, type UploadRouteSettings } from './upload.ts'
 
 /** Maximum number of files in one request. */
 const MOST_FILES = 1000
@@ -28,9 +28,9 @@ export function createKnownRoute(
   uploader: Uploader,
   access: Access,
   settings: UploadRouteSettings,
-  baseOf: (req: Request) => string,
+  baseOf: BaseUrl,
   mask: Mask,
-): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
+): UploadAnswer {
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
     const options = readOptions(query)

@@ -1,24 +1,18 @@
 import type { Request, RequestHandler } from 'express'
 import { type Access, type AccessSettings, requestFacts } from './access.ts'
-import { baseUrlOf } from './base-url.ts'
+import type { BaseUrl } from './base-url.ts'
 import { ROW_OF, readOptions } from './options.ts'
 import { parametersOf } from './target.ts'
 import { signInOf } from './usage.ts'
-
-export interface ShareXSettings {
-  readonly publicUrl?: string | undefined
-  listenUrl(): string
-  readonly access: AccessSettings
-}
 
 /**
  * GET /upload-server.sxcu: this server as a custom uploader of ShareX (getsharex.com/docs/custom-uploader). No key is in
  * it, since anyone may fetch it; options of the request that choose a destination go into its address.
  */
-export function createShareXRoute(settings: ShareXSettings, access: Access): RequestHandler {
+export function createShareXRoute(settings: AccessSettings, access: Access, baseOf: BaseUrl): RequestHandler {
   return async (req, res) => {
     const credential = await credentialFor(req, settings, access)
-    const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+    const base = baseOf(req)
     const chosen = Object.entries(readOptions(parametersOf(req.url)))
       .filter(([name]) => ROW_OF[name]?.isForShareX)
       .map(([name, value]) => [name, escapeSyntax(String(value))])
@@ -51,7 +45,7 @@ export function createShareXRoute(settings: ShareXSettings, access: Access): Req
 /** A place for the upload key if the server asks for one, or for the password of the reverse proxy in front. */
 async function credentialFor(
   req: Request,
-  { access: { keys, anonymous, reverseProxy } }: ShareXSettings,
+  { keys, anonymous, reverseProxy }: AccessSettings,
   access: Access,
 ): Promise<string | undefined> {
   const key = keys.length > 0 && !anonymous ? 'Bearer YOUR_KEY' : undefined

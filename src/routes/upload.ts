@@ -10,7 +10,7 @@ import { assertRoom } from '../uploader/quota.ts'
 import { discard, fingerprintOf, type UploadRequest } from '../uploader/request.ts'
 import { upload } from '../uploader/upload.ts'
 import { type Access, admitSameSite } from './access.ts'
-import { baseUrlOf } from './base-url.ts'
+import type { BaseUrl } from './base-url.ts'
 import type { Received } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
@@ -27,9 +27,6 @@ import {
 import { addToLog } from './request-log.ts'
 
 export interface UploadRouteSettings {
-  readonly publicUrl?: string | undefined
-  /** URL the server listens on. Known when the first request arrives. */
-  listenUrl(): string
   readonly alwaysOk: boolean
   readonly limits: {
     readonly fileSize: number
@@ -39,14 +36,18 @@ export interface UploadRouteSettings {
   }
 }
 
+/** Handles a request to upload. */
+export type UploadAnswer = (req: Request, res: Response, query: URLSearchParams) => Promise<void>
+
 /** POST and PUT /upload: client, destination, inputs, upload, response. The body is not read unless the client may upload. */
 export function createUploadRoute(
   uploader: Uploader,
   access: Access,
   settings: UploadRouteSettings,
+  baseOf: BaseUrl,
   mask: Mask,
   metrics: Metrics | undefined,
-): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
+): UploadAnswer {
   const { database, payloads, slots } = uploader
   const uploadMeasured = metrics?.measure ?? upload
 
@@ -66,7 +67,7 @@ export function createUploadRoute(
     const { quotas } = caller
     if (quotas) await announceQuotas(res, quotas, uploader)
     const asked = readOptions(query)
-    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+    const baseUrl = baseOf(req)
     if (asked.finalizationId) {
       send(res, await finish(uploader, asked.finalizationId, baseUrl, abortWhenGone(res, []), mask))
       return

@@ -15,7 +15,7 @@ import { chooseDestination, type Destination, isCovered } from '../uploader/dest
 import type { ExpiryRule } from '../uploader/expiry.ts'
 import type { Caller } from '../uploader/input.ts'
 import { type Access, type AccessSettings, type RequestFacts, requestFacts } from './access.ts'
-import { baseUrlOf } from './base-url.ts'
+import type { BaseUrl } from './base-url.ts'
 import { collectKeys } from './credentials.ts'
 import { publicMessage } from './error-handler.ts'
 import { isKnown } from './history.ts'
@@ -41,8 +41,6 @@ const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/
 
 interface UsageSettings {
   readonly access: Pick<AccessSettings, 'reverseProxy' | 'loopbackExempt' | 'anonymous'>
-  readonly publicUrl?: string | undefined
-  listenUrl(): string
   readonly limits: { readonly fileSize: number }
   readonly page: { readonly history: boolean }
 }
@@ -64,10 +62,11 @@ export function createUsageRoutes(
   uploader: Uploader,
   access: Access,
   settings: UsageSettings,
+  baseUrl: BaseUrl,
   mask: Mask,
 ): UsageRoutes {
   const assets = once(loadAssets)
-  const baseOf = (req: Request) => baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, '')
+  const baseOf = (req: Request) => baseUrl(req).replace(/\/$/, '')
 
   const describeVisitor = async (req: Request, res: Response): Promise<Visitor> => {
     const facts = factsOfPage(req)
