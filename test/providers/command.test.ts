@@ -9,17 +9,20 @@ import type { Target } from '../../src/providers/contract.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { describeProvider } from '../helpers/provider-contract.ts'
+import {
+  never,
+  type Options,
+  open as openTarget,
+  openTarget as openWithout,
+  problemOf,
+  put as store,
+} from '../helpers/target.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
 
-const never = () => new AbortController().signal
 const PICTURE = randomBytes(3000)
 
-function open(options: object, outgoing?: Outgoing): Target {
-  const config = command.config.parse(options)
-  expect(command.validate?.(config)).toBeUndefined()
-  return command.open(config, { name: 'Default', outgoing, warn: message => expect.fail(message) }) as Target
-}
+const open = (options: Options, outgoing?: Outgoing) => openTarget(command, options, { outgoing })
 
 /** A script of the shell, as a file that can be run. */
 async function script(folder: string, text: string, name = 'store'): Promise<string> {
@@ -29,8 +32,8 @@ async function script(folder: string, text: string, name = 'store'): Promise<str
   return path
 }
 
-const put = (target: Target, key = 'a/b.png', bytes: Buffer = PICTURE) =>
-  target.put(objectOf(key, bytes, 'image/png'), never())
+const put = async (target: Target | Promise<Target>, key = 'a/b.png', bytes = PICTURE) =>
+  store(await target, key, bytes)
 
 describeProvider('command with a script of the shell', async () => {
   const root = await mkdtemp(join(tmpdir(), 'upload-server-command-test-'))
@@ -51,10 +54,10 @@ mv -T "$new" "${root}/web/$UPLOAD_OBJECT_KEY"`,
     env: { TOKEN: 'right-token' },
   }
   return {
-    target: open(options),
+    target: await openWithout(command, options),
     fetch: web.fetch,
     secrets: ['right-token', 'wrong-token'],
-    withBadCredentials: () => open({ ...options, env: { TOKEN: 'wrong-token' } }),
+    withBadCredentials: () => openWithout(command, { ...options, env: { TOKEN: 'wrong-token' } }),
     without: { connection: 'a program has none that we would see', http: 'a program is no HTTP' },
     async close() {
       web.close()
@@ -193,7 +196,7 @@ describe('a program', () => {
   })
 
   it('that looks for a file and can not tell has failed', async () => {
-    const target = open({ command: ['true'], exists: ['sh', '-c', 'exit 2'] })
+    const target = await open({ command: ['true'], exists: ['sh', '-c', 'exit 2'] })
     expect((await failureOf(target.exists!('a', never()))).message).toContain('exit code 2')
   })
 
@@ -204,7 +207,7 @@ describe('a program', () => {
     await put(open({ ...options, command: [rclone, 'drive:{key}'] }), '-rf.png')
     expect(await readFile(join(folder, 'got'), 'utf8')).toBe('1: drive:-rf.png\n')
     for (const words of [['{key}'], ['--', '{key}']])
-      expect(command.validate?.(command.config.parse({ command: [rclone, ...words] }))).toMatch(/run as code/)
+      expect(problemOf(command, { command: [rclone, ...words] })).toMatch(/run as code/)
   })
 })
 
@@ -236,7 +239,7 @@ describe('options of command', () => {
       /must be an http or https URL without a placeholder in its host/,
     ],
   ])('%j are refused', (options, words) => {
-    expect(command.validate?.(command.config.parse(options))).toMatch(words)
+    expect(problemOf(command, options)).toMatch(words)
   })
 
   it.each([
@@ -247,9 +250,7 @@ describe('options of command', () => {
     { command: ['curl', '-sS', '-F', 'file=@{file};type={contentType}', 'https://x.example/?a={size}'] },
     { command: ['sh', '-c', 'cat > "/srv/$UPLOAD_OBJECT_KEY"', 'sh', '{sha256}'] },
   ])('%j are fine', options => {
-    expect(command.validate?.(command.config.parse({ url: 'https://x.example/{key}', ...options }))).toBe(
-      undefined,
-    )
+    expect(problemOf(command, { url: 'https://x.example/{key}', ...options })).toBe(undefined)
   })
 
   it.each([

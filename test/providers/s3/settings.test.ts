@@ -4,7 +4,7 @@ import { PRESET_NAMES } from '../../../src/providers/s3/presets.ts'
 import { resolveSettings, type S3Settings } from '../../../src/providers/s3/settings.ts'
 import { play } from '../../helpers/player.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
-import { never, put } from '../../helpers/target.ts'
+import { never, type Options, put } from '../../helpers/target.ts'
 
 const parse = (options: Record<string, unknown>) => s3.config.parse({ bucket: 'pics', ...options })
 const problemOf = (options: Record<string, unknown>) => s3.validate?.(parse(options))
@@ -119,57 +119,44 @@ describe('where the objects of a preset are', () => {
 })
 
 describe('options of s3 that do not fit together', () => {
-  it.each<[Record<string, unknown>, RegExp]>([
+  const EU = { region: 'eu-west-1' }
+  const X = { urlPrefix: 'https://x.example' }
+  const SIGNED = { linkType: 'presigned' }
+  const KEYS = { accessKeyId: 'A', secretAccessKey: 'B' }
+  it.each<[Options, RegExp]>([
     [{}, /^"region" is required for aws, because it is part of the endpoint\.$/],
     [{ preset: 'aliyun' }, /^"region" is required/],
-    [{ preset: 'cloudflare-r2', urlPrefix: 'https://x.example' }, /^"accountId" is required/],
+    [{ preset: 'cloudflare-r2', ...X }, /^"accountId" is required/],
     [{ preset: 'minio' }, /^"endpoint" is required for minio\./],
     [{ preset: 'custom' }, /^"endpoint" is required/],
-    [
-      { preset: 'aws', region: 'eu-west-1', addressingStyle: 'cname' },
-      /^"endpoint" is required with "addressingStyle"/,
-    ],
+    [{ preset: 'aws', ...EU, addressingStyle: 'cname' }, /^"endpoint" is required with "addressingStyle"/],
     [{ endpoint: 's3.example.com' }, /^"urlPrefix" is required: custom has no public URL/],
     [{ preset: 'qiniu', region: 'cn-east-1' }, /^"urlPrefix" is required: qiniu/],
     [{ preset: 'garage', endpoint: 'g.example' }, /^"urlPrefix" is required: garage/],
-    [{ region: 'eu-west-1', accessKeyId: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
-    [{ region: 'eu-west-1', secretAccessKey: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
-    [{ region: 'eu-west-1', sessionToken: 'A' }, /"sessionToken" needs/],
-    [{ region: 'eu-west-1', sseKmsKeyId: 'A' }, /"sseKmsKeyId" needs "serverSideEncryption"/],
-    [{ region: 'eu-west-1', sseKmsKeyId: 'A', serverSideEncryption: 'AES256' }, /"sseKmsKeyId" needs/],
+    [{ ...EU, accessKeyId: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
+    [{ ...EU, secretAccessKey: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
+    [{ ...EU, sessionToken: 'A' }, /"sessionToken" needs/],
+    [{ ...EU, sseKmsKeyId: 'A' }, /"sseKmsKeyId" needs "serverSideEncryption"/],
+    [{ ...EU, sseKmsKeyId: 'A', serverSideEncryption: 'AES256' }, /"sseKmsKeyId" needs/],
+    [{ ...EU, ...SIGNED, ...X }, /"urlPrefix" can't be used with "linkType": "presigned"/],
+    [{ ...EU, ...SIGNED, urlSuffix: '?x' }, /"urlSuffix" can't be used with "linkType": "presigned"/],
     [
-      { region: 'eu-west-1', linkType: 'presigned', urlPrefix: 'https://x.example' },
-      /"urlPrefix" can't be used with "linkType": "presigned"/,
+      { preset: 'cloudflare-r2', accountId: 'a', ...SIGNED, acl: 'private' },
+      /^"acl" is not supported by cloudflare/,
     ],
     [
-      { region: 'eu-west-1', linkType: 'presigned', urlSuffix: '?x' },
-      /"urlSuffix" can't be used with "linkType": "presigned"/,
-    ],
-    [
-      { preset: 'cloudflare-r2', accountId: 'a', linkType: 'presigned', acl: 'private' },
-      /^"acl" is not supported by cloudflare-r2\. Remove it\.$/,
-    ],
-    [
-      {
-        preset: 'upyun-s3',
-        accessKeyId: 'A',
-        secretAccessKey: 'B',
-        sessionToken: 'C',
-        linkType: 'presigned',
-      },
+      { preset: 'upyun-s3', ...KEYS, sessionToken: 'C', ...SIGNED },
       /^"sessionToken" is not supported by upyun-s3/,
     ],
     [
-      { endpoint: 'https://pics.s3.example.com', addressingStyle: 'virtual', urlPrefix: 'https://x.example' },
+      { endpoint: 'https://pics.s3.example.com', addressingStyle: 'virtual', ...X },
       /^"endpoint" already contains the bucket\. Remove "pics\." from it/,
     ],
-    ...['https://acc.r2.cloudflarestorage.com/pics', 's3.example.com/pics/'].map(
-      endpoint =>
-        [
-          { endpoint, urlPrefix: 'https://x.example' },
-          /already contains the bucket\. Remove "\/pics" from/,
-        ] as [Record<string, unknown>, RegExp],
-    ),
+    [
+      { endpoint: 'https://acc.r2.cloudflarestorage.com/pics', ...X },
+      /contains the bucket\. Remove "\/pics" from/,
+    ],
+    [{ endpoint: 's3.example.com/pics/', ...X }, /already contains the bucket\. Remove "\/pics" from/],
   ])('%j', (options, words) => {
     const problem = problemOf(options)
     expect(problem).toMatch(words)

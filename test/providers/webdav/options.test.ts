@@ -70,44 +70,41 @@ describe('addresses of files', () => {
 })
 
 describe('a server that does not do what it says', () => {
-  const cases: [string, (method: string) => Answer, boolean, string][] = [
+  /** What it answers to PUT, PROPFIND, HEAD and everything else. */
+  type Answers = Readonly<Record<string, Answer>>
+  const DONE = { status: 201 }
+  const NOT_HERE = { status: 404 }
+  const NO_DAV = { status: 405 }
+  const PAGE = { status: 200, headers: { 'content-length': '5' } }
+  it.each<[string, Answers, boolean, string]>([
     [
       'stores nothing',
-      method => ({ status: method === 'PUT' ? 201 : 404 }),
+      { PUT: DONE, else: NOT_HERE },
       true,
-      'the server accepted the file, but did not store it. Try again',
+      'accepted the file, but did not store it. Try again',
     ],
     [
       'stores a part',
-      method => (method === 'PROPFIND' ? { status: 207, body: PROPERTIES(3) } : { status: 201 }),
+      { PROPFIND: { status: 207, body: PROPERTIES(3) }, else: DONE },
       true,
-      'the server accepted the file, but stored 3 of 5 bytes. Try again',
+      'stored 3 of 5 bytes. Try',
     ],
-    ['is no WebDAV server and likes everything', () => ({ status: 200, body: 'OK' }), false, 'returned 200'],
-    [
-      'is no WebDAV server and knows its methods',
-      method => ({ status: method === 'HEAD' ? 404 : 405 }),
-      false,
-      'Check that "url" is a WebDAV URL',
-    ],
+    ['likes everything', { else: { status: 200, body: 'OK' } }, false, 'returned 200'],
+    ['knows its methods', { HEAD: NOT_HERE, else: NO_DAV }, false, 'Check that "url" is a WebDAV URL'],
     [
       'answers 207 with a page',
-      method => (method === 'PROPFIND' ? { status: 207, body: '<html>Hello</html>' } : { status: 201 }),
+      { PROPFIND: { status: 207, body: '<html>' }, else: DONE },
       false,
-      'this is not a response of a WebDAV server',
+      'not a response of',
     ],
     [
       'has a page for every name',
-      method =>
-        method === 'HEAD'
-          ? { status: 200, headers: { 'content-length': '5' } }
-          : { status: method === 'PROPFIND' ? 405 : 201 },
+      { HEAD: PAGE, PROPFIND: NO_DAV, else: DONE },
       false,
-      'this is not a response of a WebDAV server',
+      'not a response of a WebDAV',
     ],
-  ]
-  it.each(cases)('%s', async (_, answer, retryable, words) => {
-    const { url } = await play(({ method }) => answer(method))
+  ])('%s', async (_, answers, retryable, words) => {
+    const { url } = await play(({ method }) => answers[method] ?? answers['else'] ?? DONE)
     const error = await failureOf(put(await open(webdav, { url }), 'a.png'))
     expect(error).toMatchObject({ code: 'destination_failed', retryable })
     expect(error.message).toContain(words)
