@@ -212,51 +212,24 @@ it('flags fill sections that the file does not have, and do not hide that one is
   expect(await problemsOf({ server: 'x' }, { flags })).toEqual(['server: must be an object, not a string'])
 })
 
-describe('a PicGo or PicList file', () => {
+it('a PicGo or PicList file is used as it is, and may be changed by the environment and by flags', async () => {
   const local = { path: '/srv/pictures', customUrl: 'https://img.example', webPath: '' }
-
-  it('is used as it is, and may be changed by the environment and by flags', async () => {
-    const file = {
-      picBed: { uploader: 'local', current: 'local', local, gitee: { token: 'hunter2' } },
-      settings: { server: { port: 1234, host: '127.0.0.1' }, serverKey: 'a ${key}' },
-    }
-    const { settings, destinations, notes } = await load(file)
-    const options = { directory: '/srv/pictures', urlPrefix: 'https://img.example' }
-    expect(destinations).toMatchObject([{ type: 'local', name: 'Default', options }])
-    expect(settings).toMatchObject({ default: 'local/Default', server: { port: 1234, key: 'a ${key}' } })
-    expect(notes).toEqual([
-      expect.stringMatching(/^"picBed\.gitee" was skipped: Gitee blocks/),
-      expect.stringMatching(/^Files at local\/Default get names such as /),
-    ])
-    const env = { UPLOAD_SERVER_KEY: 'k', UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__ONCONFLICT: 'rename' }
-    const changed = await load(file, { env, flags: { server: { port: 9 } } })
-    expect(changed.settings.server).toMatchObject({ key: 'k', port: 9 })
-    expect(changed.destinations[0]?.common.onConflict).toBe('rename')
-  })
-
-  it.each<[string, object, RegExp[]]>([
-    [
-      'has no provider here',
-      { uploader: 'gitee', local },
-      [/^"picBed\.uploader" is "gitee", which was skipped: /],
-    ],
-    [
-      'is not filled in, as after the installation',
-      { uploader: 'smms' },
-      [/^"picBed" has no destination that can be imported\.$/, /^"picBed\.uploader" is "smms", which has no/],
-    ],
-    [
-      'is not valid',
-      { uploader: 'local', local: { customUrl: 'https://img.example' } },
-      [
-        /^"picBed\.local" is the uploader in use, but .*: "directory" is missing/,
-        /^providers\.local\.Default\.d/,
-      ],
-    ],
-  ])('is refused when the uploader in use %s', async (_, picBed, expected) => {
-    const problems = await problemsOf({ picBed })
-    expect(problems).toEqual(expected.map(one => expect.stringMatching(one)))
-  })
+  const file = {
+    picBed: { uploader: 'local', current: 'local', local, gitee: { token: 'hunter2' } },
+    settings: { server: { port: 1234, host: '127.0.0.1' }, serverKey: 'a ${key}' },
+  }
+  const { settings, destinations, notes } = await load(file)
+  const options = { directory: '/srv/pictures', urlPrefix: 'https://img.example' }
+  expect(destinations).toMatchObject([{ type: 'local', name: 'Default', options }])
+  expect(settings).toMatchObject({ default: 'local/Default', server: { port: 1234, key: 'a ${key}' } })
+  expect(notes).toEqual([
+    expect.stringMatching(/^"picBed\.gitee" was skipped: Gitee blocks/),
+    expect.stringMatching(/^Files at local\/Default get names such as /),
+  ])
+  const env = { UPLOAD_SERVER_KEY: 'k', UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__ONCONFLICT: 'rename' }
+  const changed = await load(file, { env, flags: { server: { port: 9 } } })
+  expect(changed.settings.server).toMatchObject({ key: 'k', port: 9 })
+  expect(changed.destinations[0]?.common.onConflict).toBe('rename')
 })
 
 describe('ownPaths', () => {
