@@ -32,11 +32,16 @@ export async function readConfig(options: LoadOptions, report: OnProblem, runsPl
   const codeBase = dirname(place)
   const base = path === undefined ? options.cwd : codeBase
   const picgo = isPicGoConfig(value) ? await import('./picgo/index.ts') : undefined
-  const imported = picgo && checkInUse(await picgo.importPicGo(value), report)
+  const imported = await picgo?.importPicGo(value)
 
   const dotenv = join(codeBase, '.env')
   const added = path === undefined ? undefined : await readDotenv(dotenv)
-  const filled = interpolate(imported?.config ?? value, { ...added, ...options.env }, base, report)
+  const filled = interpolate(
+    imported ? checkInUse(imported, report) : value,
+    { ...added, ...options.env },
+    base,
+    report,
+  )
 
   const notes: string[] = []
   const note = (sentence: string) => notes.push(sentence)
@@ -52,10 +57,9 @@ export async function readConfig(options: LoadOptions, report: OnProblem, runsPl
   // Destinations have the options of their providers, also of those that are plugins.
   const types = ofDestinations.map(one => `${one.path[1]}`.toLowerCase())
   const whole = override(settings, ofDestinations, await wholeSchema(types, plugins), report)
-  const left = imported && (await picgo.leaveOutUnusable({ ...imported, config: whole }, report))
 
   return {
-    value: left?.config ?? whole,
+    value: whole,
     /** The file that was read; undefined if there is none. */
     file: path,
     /** Directory that relative paths start at. */
@@ -68,17 +72,18 @@ export async function readConfig(options: LoadOptions, report: OnProblem, runsPl
     files: [path ?? [], added ? dotenv : [], filled.files].flat(),
     /** Files that a reload would read, whether they exist or not. */
     places: [place, dotenv],
-    notes: [...(left?.notes ?? []), ...notes],
+    notes: [...(imported?.notes ?? []), ...notes],
     plugins,
     /** Passwords in the proxy URLs of the environment. */
     secrets: secretsOfEnvironment({ ...added, ...options.env }),
     /** Destinations of a PicGo or PicList file that can't be used. */
-    leftOut: left?.leftOut ?? [],
+    leftOut: imported?.leftOut ?? [],
     /** Where a setting comes from: a flag, a variable or a line of the file. Undefined: it is a default. */
     placeOf(setting: string): string | undefined {
       const isAround = (around: string) => isWithin(setting.toLowerCase(), around.toLowerCase())
       const over = overrides.findLast(one => isAround(one.path.join('.')))
-      const line = lineOf(lines, setting)
+      const [, moved] = [...(imported?.places ?? [])].find(([ours]) => isWithin(setting, ours)) ?? []
+      const line = lineOf(lines, moved ?? setting)
       return over?.name ?? (line === undefined ? undefined : `line ${line}`)
     },
   }
@@ -106,13 +111,11 @@ function findAndParse(
  * It is an error if the uploader in use of a PicGo or PicList file has no counterpart here, because files must not be stored
  * anywhere else.
  */
-function checkInUse(imported: Import, report: OnProblem): Import {
-  const { config, notes } = imported
+function checkInUse({ config, problem }: Import, report: OnProblem): Json {
   const usable = listNamed(config['providers']).map(idOf)
-  const current = config['default']
-  if (typeof current !== 'string' || usable.includes(current)) return imported
-  for (const note of notes) report('', note)
-  return { ...imported, config: { ...config, default: usable[0] } }
+  if (problem === undefined || usable.some(id => id === config['default'])) return config
+  report('', problem)
+  return { ...config, default: usable[0] }
 }
 
 const isWithin = (path: string, around: string) =>

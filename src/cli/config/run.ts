@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { noteUnused, readText } from '../../config/file.ts'
 import { ConfigError, showConfig } from '../../config/load.ts'
 import { isPicGoConfig, parseJson } from '../../config/parse.ts'
-import { importPicGo, leaveOutUnusable } from '../../config/picgo/index.ts'
+import { importPicGo } from '../../config/picgo/index.ts'
 import { NO_PLUGINS, type Plugins } from '../../config/plugins.ts'
 import { wholeSchema } from '../../config/providers.ts'
 import { readConfig } from '../../config/read.ts'
@@ -75,11 +75,9 @@ export async function importFile({ words: [file = ''] }: Call, terminal: Termina
     terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
     return 1
   }
-  const { config, notes } = await leaveOutUnusable(await importPicGo(old), (_, problem) =>
-    terminal.note(problem),
-  )
+  const { config, notes, problem } = await importPicGo(old)
   terminal.print(toJson(config))
-  for (const note of notes) terminal.note(note)
+  for (const note of [...notes, ...(problem ? [problem] : [])]) terminal.note(note)
   for (const name of GALLERIES)
     if (existsSync(resolve(dirname(path), name)))
       terminal.note(`"${name}" was ignored: the gallery is not imported.`)

@@ -57,6 +57,8 @@ export interface Destinations {
   readonly inUse: string | undefined
   /** The destination that gets a copy of every file. */
   readonly mirror: string | undefined
+  /** Why the current uploader can't be used. */
+  readonly problem: string | undefined
 }
 
 /** Lists what the file has saved, under names that are unique here. */
@@ -101,8 +103,13 @@ export function listDestinations(file: Old): Destinations {
   const second = readSecond(picBed, file.section('settings'))
   const isSecond = (one: Saved) => one.type === second?.type && one.oldId === second.old.text('_id')
   const mirror = second && (all.find(isSecond)?.id ?? add(second.type, second.old))
-  noteInUse(picBed, all, current, inUse)
-  return { all, inUse, mirror }
+  if (all.length === 0) picBed.note('', 'has no destination that can be imported')
+  if (current === undefined && all.length > 1)
+    picBed.note(
+      'uploader',
+      'is missing. Set "default" to one of the destinations, or choose an uploader in PicGo',
+    )
+  return { all, inUse, mirror, problem: problemOf(all, current, inUse) }
 }
 
 /** The current type comes first, so that its destinations keep their names if two types share a provider. */
@@ -164,16 +171,11 @@ function readSecond(picBed: Old, settings: Old): { type: string; old: Old } | un
   return undefined
 }
 
-function noteInUse(picBed: Old, all: readonly Saved[], current: string | undefined, inUse?: string): void {
-  if (all.length === 0) picBed.note('', 'has no destination that can be imported')
-  if (current === undefined && all.length > 1)
-    picBed.note(
-      'uploader',
-      'is missing. Set "default" to one of the destinations, or choose an uploader in PicGo',
-    )
-  if (current === undefined || all.some(({ id }) => id === inUse)) return
+/** Why the current uploader can't be used; undefined if it can, or if there is none. */
+function problemOf(all: readonly Saved[], current: string | undefined, inUse?: string) {
+  if (current === undefined || all.some(({ id }) => id === inUse)) return undefined
   const why = UPLOADERS.has(current)
     ? 'has no usable settings. Complete them, or choose'
     : `was skipped: ${reasonOf(current)}. Choose`
-  picBed.note('uploader', `is "${current}", which ${why} another uploader`)
+  return `"picBed.uploader" is "${current}", which ${why} another uploader.`
 }

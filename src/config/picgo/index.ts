@@ -1,62 +1,62 @@
 import { isDeepStrictEqual } from 'node:util'
-import { isRecord, type Json, membersOf } from '../../members.ts'
+import type { Json } from '../../members.ts'
 import { walk } from '../../options.ts'
 import { loadProvider } from '../../providers/registry.ts'
 import { HASHED_NAME, readPicGo } from '../../providers/shared/picgo-options.ts'
-import { type DestinationName, idOf, isCovered, type LeftOut, splitId } from '../../uploader/destinations.ts'
-import type { OnProblem } from '../problems.ts'
-import { listNamed, readDestination } from '../providers.ts'
-import { readBuildIn } from './build-in.ts'
-import { listDestinations } from './destinations.ts'
+import { type LeftOut, splitId } from '../../uploader/destinations.ts'
+import { readDestination } from '../providers.ts'
+import { type BuildIn, readBuildIn } from './build-in.ts'
+import { listDestinations, type Saved } from './destinations.ts'
 import { noteSkipped, readImages } from './images.ts'
 import { readNames, readRenaming } from './naming.ts'
 import { compact, openOld } from './old.ts'
 import { noteLeftOut, readLog, readNetwork, readRewriteRules, readServer } from './settings.ts'
 
 export interface Import {
-  /** The configuration in our format: plain JSON, not validated. */
+  /** The configuration in our format: plain JSON. Only the destination in use may be invalid. */
   readonly config: Json
   /** One sentence for each setting that could not be imported, with its path in the old file. Contains no secrets. */
   readonly notes: readonly string[]
-  /** Path of each destination in the old file, by its id. */
+  /** The path in the old file of each destination. */
   readonly places: ReadonlyMap<string, string>
+  /** Destinations that can't be used. */
+  readonly leftOut: readonly LeftOut[]
+  /** Why the destination in use can't be used. */
+  readonly problem?: string | undefined
 }
 
-/** Converts a PicGo or PicList file. Never throws. The options of destinations are not checked. */
+/**
+ * Converts a PicGo or PicList file. Never throws.
+ *
+ * Destinations that can't be used are left out: in PicGo they do no harm until they are chosen, but here they would keep
+ * the server from starting. The one in use is kept, so that its errors are reported: files must not be stored anywhere else.
+ */
 export async function importPicGo(old: Json): Promise<Import> {
   const notes = new Set<string>()
   const file = openOld(old, '', (path, what) => notes.add(`"${path}" ${what}.`))
   const [picBed, settings] = [file.section('picBed'), file.section('settings')]
-  const buildIn = readBuildIn(file.section('buildIn'), settings)
-  const keyTemplate = readRenaming(buildIn.general)
-  const images = readImages(buildIn.general)
+  const buildIns = readBuildIn(file.section('buildIn'), settings)
   noteSkipped(file.section('buildIn'))
   const urlRewrite = readRewriteRules(settings)
 
-  const { all, inUse, mirror } = listDestinations(file)
+  const keyTemplate = readRenaming(buildIns.general)
+  const images = readImages(buildIns.general)
+
+  const { all, inUse, mirror, problem } = listDestinations(file)
+  const converted = await Promise.all(
+    all.map(one => convert(one, buildIns.of(one.type, one.oldId), { keyTemplate, images })),
+  )
+  const leftOut = converted.filter(one => one.reason !== '' && inUse !== undefined && one.id !== inUse)
+  const kept = converted.filter(one => !leftOut.includes(one))
   const providers: Record<string, Json> = {}
-  for (const one of all) {
-    const { type, name = '' } = splitId(one.id)
-    const provider = await loadProvider(type)
-    if (!provider?.picgo) throw new Error(`The provider "${type}" reads no options of PicGo.`)
-    const { options, notes: own } = readPicGo(one.options, provider.picgo)
+  for (const { id, type, name, options, notes: own } of kept) {
     for (const sentence of own) notes.add(`providers.${type}.${name}: ${sentence}`)
-    const mine = buildIn.of(one.type, one.oldId)
-    const ownImages = readImages(mine)
-    providers[type] = {
-      ...providers[type],
-      [name]: compact({
-        ...options,
-        ...readNames(options['keyTemplate'], readRenaming(mine), keyTemplate),
-        images: isDeepStrictEqual(ownImages, images) ? undefined : (ownImages ?? {}),
-        urlRewrite,
-        mirrors: mirror === undefined || mirror === one.id ? undefined : [mirror],
-      }),
-    }
+    const mirrors = mirror !== id && kept.some(one => one.id === mirror) ? [mirror] : undefined
+    providers[type] = { ...providers[type], [name]: compact({ ...options, urlRewrite, mirrors }) ?? {} }
   }
   const config = {
     server: readServer(file, settings),
-    providers: all.length > 0 ? providers : undefined,
+    providers: kept.length > 0 ? providers : undefined,
     default: inUse,
     keyTemplate,
     images,
@@ -64,77 +64,54 @@ export async function importPicGo(old: Json): Promise<Import> {
     log: readLog(settings),
   }
   noteLeftOut(file, picBed, settings)
+  for (const { path, reason } of leftOut)
+    notes.add(`"${path}" was skipped, because it is not valid here: ${reason}.`)
+  const hashed = kept.filter(({ options }) => `${options['keyTemplate']}`.endsWith(HASHED_NAME))
+  if (hashed.length > 0)
+    notes.add(
+      `Files at ${hashed.map(({ id }) => id).join(', ')} get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".`,
+    )
+  const used = kept.find(({ id, reason }) => id === inUse && reason !== '')
   return {
     config: walk(undefined, compact(config) ?? {}, escapeVariables),
     notes: [...notes],
-    places: new Map(all.map(({ id, path }) => [id, path])),
+    places: new Map(kept.map(({ type, name, path }) => [`providers.${type}.${name}`, path])),
+    leftOut: leftOut.map(({ type, name, reason }) => ({ type, name, reason })),
+    problem:
+      problem ?? (used && `"${used.path}" is the uploader in use, but it is not valid here: ${used.reason}.`),
   }
+}
+
+/**
+ * A saved configuration as options of our provider. `reason` tells why they can't be used; empty if they can.
+ *
+ * @param buildIn as it applies to this destination
+ * @param general what all destinations have
+ */
+async function convert(
+  { id, path, options: old }: Saved,
+  buildIn: BuildIn,
+  general: { readonly keyTemplate: string | undefined; readonly images: Json | undefined },
+) {
+  const { type, name = '' } = splitId(id)
+  const provider = await loadProvider(type)
+  if (!provider?.picgo) throw new Error(`The provider "${type}" reads no options of PicGo.`)
+  const { options: own, notes } = readPicGo(old, provider.picgo)
+  const names = readNames(own['keyTemplate'], readRenaming(buildIn), general.keyTemplate)
+  const mine = readImages(buildIn)
+  const images = isDeepStrictEqual(mine, general.images) ? undefined : (mine ?? {})
+  const options = compact({ ...own, ...names, images }) ?? {}
+  const problems: string[] = []
+  readDestination(
+    provider,
+    name,
+    options,
+    path => path,
+    (option, message) => problems.push(option === '' ? message.replace(/\.$/, '') : `"${option}" ${message}`),
+  )
+  return { id, type, name, path, options, notes, reason: problems.join('; ') }
 }
 
 /** Replaces `${` with `$${`, because it is plain text in files of PicGo and a variable in ours. */
 const escapeVariables = (value: unknown) =>
   typeof value === 'string' ? value.replaceAll('${', '$$$${') : value
-
-/**
- * Removes the destinations of a PicGo or PicList file that can't be used. In PicGo they do no harm until they are chosen,
- * but here they would keep the server from starting. The destination in use is kept, so that its errors are reported:
- * files must not be stored anywhere else.
- *
- * @param report gets an error if the destination in use can't be used
- */
-export async function leaveOutUnusable(
-  { config, notes, places }: Import,
-  report: OnProblem,
-): Promise<{ config: Json; notes: string[]; leftOut: LeftOut[] }> {
-  const all = listNamed(config['providers'])
-  const inUse =
-    typeof config['default'] === 'string' ? config['default'] : all.length === 1 && all.map(idOf)[0]
-  const optionsOf = ({ type, name }: DestinationName) => membersOf(membersOf(config['providers'])[type])[name]
-  const leftOut: LeftOut[] = []
-  for (const one of inUse ? all : []) {
-    const path = places.get(idOf(one))
-    const reason = path === undefined ? '' : await problemsOf(one, optionsOf(one))
-    if (reason === '') continue
-    if (isCovered(one, [inUse || '']))
-      report('', `"${path}" is the uploader in use, but it is not valid here: ${reason}.`)
-    else leftOut.push({ ...one, reason })
-  }
-  const isLeft = (id: unknown) => leftOut.some(one => idOf(one) === id)
-  const kept = all.filter(one => !isLeft(idOf(one)))
-  const providers: Record<string, Json> = {}
-  for (const one of kept) {
-    const options = optionsOf(one)
-    const { mirrors } = membersOf(options)
-    const others = Array.isArray(mirrors) && { mirrors: mirrors.filter(id => !isLeft(id)) }
-    providers[one.type] = {
-      ...providers[one.type],
-      [one.name]: isRecord(options) ? { ...options, ...others } : options,
-    }
-  }
-  const hashed = kept.filter(
-    one => places.has(idOf(one)) && `${membersOf(optionsOf(one))['keyTemplate']}`.endsWith(HASHED_NAME),
-  )
-  const skipped = leftOut.map(
-    one => `"${places.get(idOf(one))}" was skipped, because it is not valid here: ${one.reason}.`,
-  )
-  const isOfLeft = (note: string) =>
-    leftOut.some(({ type, name }) => note.startsWith(`providers.${type}.${name}: `))
-  const names = hashed.length > 0 ? [`Files at ${hashed.map(idOf).join(', ')} ${OTHER_NAMES}`] : []
-  return {
-    config: { ...config, providers },
-    notes: [...notes.filter(note => !isOfLeft(note)), ...skipped, ...names],
-    leftOut,
-  }
-}
-
-const OTHER_NAMES =
-  'get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".'
-
-async function problemsOf({ type, name }: DestinationName, options: unknown): Promise<string> {
-  const provider = await loadProvider(type)
-  const problems: string[] = []
-  const report = (option: string, message: string) =>
-    problems.push(option === '' ? message.replace(/\.$/, '') : `"${option}" ${message}`)
-  if (provider) readDestination(provider, name, options, path => path, report)
-  return problems.join('; ')
-}
