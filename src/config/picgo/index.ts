@@ -28,7 +28,7 @@ export interface Import {
 /**
  * Converts a PicGo or PicList file. Never throws.
  *
- * Destinations that can't be used are left out: in PicGo they do no harm until they are chosen, but here they would keep
+ * Destinations that can't be used are skipped: in PicGo they do no harm until they are chosen, but here they would keep
  * the server from starting. The one in use is kept, so that its errors are reported: files must not be stored anywhere else.
  */
 export async function importPicGo(old: Json): Promise<Import> {
@@ -83,7 +83,7 @@ export async function importPicGo(old: Json): Promise<Import> {
 }
 
 /**
- * A saved configuration as options of our provider. `reason` tells why they can't be used; empty if they can.
+ * What an uploader has saved, as options of our provider. `reason` tells why they can't be used; empty if they can.
  *
  * @param buildIn as it applies to this destination
  * @param general what all destinations have
