@@ -84,33 +84,21 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   }
 }
 
-/** The part of a configuration for commands that do not upload. */
-export interface Glance extends Pick<LoadedConfig, 'dataDirectory'> {
-  readonly settings: Pick<Settings, 'server' | 'database'>
-  readonly ids: string[]
-}
-
 /**
- * Reads where a server listens and the names of its destinations. It runs no code of the configuration, and ignores all
- * errors elsewhere in it.
+ * Reads where a server listens and the names of its destinations, for commands that do not upload. It runs no code of the
+ * configuration, and ignores all errors elsewhere in it.
  *
  * @throws ConfigError if this part is invalid
  */
-export async function glance(options: LoadOptions): Promise<Glance> {
+export async function glance(options: LoadOptions) {
   const problems: Problem[] = []
-  const report = reportTo(problems)
-  const read = await readConfig(
-    options,
-    (path, message) => {
-      if (path === 'server' || path.startsWith('server.')) report(path, message)
-    },
-    false,
-  )
+  const read = await readConfig(options, reportTo(problems), false)
   const { value, base, dataDirectory } = read
   const schema = configSchema.pick({ server: true, database: true })
   const part = { server: value['server'], database: readableDatabase(value) }
-  const parsed = parseReporting(schema, part, report)
-  if (!parsed || problems.length > 0) throw new ConfigError(read.file, problems, read.placeOf)
+  const parsed = parseReporting(schema, part, reportTo(problems))
+  const own = problems.filter(({ path }) => path === 'server' || path.startsWith('server.'))
+  if (!parsed || own.length > 0) throw new ConfigError(read.file, own, read.placeOf)
   const settings = mapPaths(schema, parsed, path => resolveLocalPath(path, base))
   const { providers } = withEmbeddedDefault(value, dataDirectory).value
   return { settings, dataDirectory, ids: listNamed(providers).map(idOf) }
