@@ -182,49 +182,46 @@ function find<T extends DestinationName>(
 ): T {
   const unknown = (message: string) => fail(`${message} Available: ${usable()}.`)
   const preset = defaultId === undefined ? undefined : splitId(defaultId)
-  if (picbed) {
-    const type = canonicalType(picbed)
-    const mine = all.filter(one => one.type === type)
-    if (mine.length === 0)
-      unknown(
-        `Provider "${picbed}" ${PROVIDER_TYPES.includes(type) ? 'has no destination here' : 'does not exist'}.`,
-      )
-    return pick(mine, configName, preset) ?? unknown(`${picbed} has no destination "${configName}".`)
-  }
   const onlyType = all.every(one => one.type === all[0]?.type) ? all[0]?.type : undefined
-  const ofDefault = all.filter(one => one.type === (preset?.type ?? onlyType))
-  if (!configName || configName === DEFAULT_NAME) {
-    const found = ofDefault.length > 0 ? pick(ofDefault, configName, preset) : undefined
-    return found ?? unknown('The setting "default" does not match a destination.')
+  const type = picbed ? canonicalType(picbed) : (preset?.type ?? onlyType)
+  const mine = all.filter(one => one.type === type)
+  if (picbed && mine.length === 0) {
+    const why = PROVIDER_TYPES.includes(canonicalType(picbed)) ? 'has no destination here' : 'does not exist'
+    unknown(`Provider "${picbed}" ${why}.`)
   }
-  const inDefault = ofDefault.find(one => one.name === configName)
-  const named = all.filter(one => one.name === configName)
-  if (!inDefault && named.length > 1) {
-    throw new UploadError(
-      'ambiguous_destination',
-      `Several providers have a destination "${configName}": ${listIds(named)}. Specify one by its full name, such as "${idOf(named[0] as T)}".`,
-    )
-  }
-  return inDefault ?? named[0] ?? unknown(`No provider has a destination "${configName}".`)
+  const exact = configName ? mine.find(one => one.name === configName) : undefined
+  if (exact) return exact
+  if (!configName || configName === DEFAULT_NAME)
+    return findStandard(mine, preset?.type === type ? preset?.name : undefined) ?? unknown(NO_DEFAULT)
+  if (picbed) return unknown(`${picbed} has no destination "${configName}".`)
+  const [named, ...more] = all.filter(one => one.name === configName)
+  if (named && more.length > 0)
+    throw ambiguous(`Several providers have a destination "${configName}"`, [named, ...more])
+  return named ?? unknown(`No provider has a destination "${configName}".`)
 }
 
-/** The named destination of one provider. Without a name: the one of the setting `default`, else `Default`, else the only one. */
-function pick<T extends DestinationName>(
+const NO_DEFAULT = 'The setting "default" does not match a destination.'
+
+/**
+ * The destination of one provider that is used if none is named: the one of the setting `default`, else `Default`, else the only
+ * one. If the setting is misspelt, no other destination may be used instead.
+ */
+function findStandard<T extends DestinationName>(
   mine: readonly T[],
-  name: string | undefined,
-  preset: { type: string; name: string | undefined } | undefined,
+  preset: string | undefined,
 ): T | undefined {
-  const named = name ? mine.find(one => one.name === name) : undefined
-  if (named || (name && name !== DEFAULT_NAME)) return named
-  // If the setting `default` is misspelt, no other destination may be used instead.
-  if (preset?.type === mine[0]?.type && preset?.name !== undefined) {
-    return mine.find(one => one.name === preset.name)
-  }
+  if (preset !== undefined || mine.length === 0) return mine.find(one => one.name === preset)
   const chosen = mine.find(one => one.name === DEFAULT_NAME) ?? (mine.length === 1 ? mine[0] : undefined)
   if (chosen) return chosen
-  throw new UploadError(
+  throw ambiguous(`${mine[0]?.type} has several destinations, and none is its default`, mine)
+}
+
+function ambiguous(what: string, all: readonly DestinationName[]): UploadError {
+  const [first] = all
+  const example = first && `, such as "${idOf(first)}"`
+  return new UploadError(
     'ambiguous_destination',
-    `${mine[0]?.type} has several destinations, and none is its default: ${listIds(mine)}. Specify one by its full name, such as "${idOf(mine[0] as T)}".`,
+    `${what}: ${listIds(all)}. Specify one by its full name${example}.`,
   )
 }
 

@@ -146,10 +146,3 @@ it('nothing is taken from others while it is not known whether they could give a
     { state: 'uploading' },
   ])
 })
-
-it('old idempotency keys are forgotten', async () => {
-  const here = await openProcess({ one: { target: { put } } })
-  const oldKeys = await addOldKey(here)
-  await start(here)
-  await expect.poll(oldKeys).toEqual([])
-})
