@@ -49,7 +49,8 @@ export async function settleKnown(
     )
     const parts = hashed.flat()
     const files = parts.map(({ fileName, facts }) => ({ name: fileName, ...facts }))
-    const { text } = await post(toQuestion(files, query), randomUUID(), signal)
+    // Once, because other servers of this API may respond to the question with anything.
+    const { text } = await post(toQuestion(files, query), randomUUID(), signal, 1)
     const links = readLinks(text)
     if (links?.length !== parts.length) break
     for (const [place, { index, entry, facts }] of parts.entries()) {

@@ -174,6 +174,7 @@ it('from 20 files on, what the server has is not sent again', async () => {
 
 it.each([
   ['can not tell what it has, such as PicGo', 404, { success: false }],
+  ['fails when it is asked what it has', 502, {}],
   ['tells of one file only', 200, { success: true, files: [{ url: 'https://img.example/of-another' }] }],
 ])('a server that %s gets all files', async (_, status, answer) => {
   const known: unknown[] = []

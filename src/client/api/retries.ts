@@ -10,8 +10,17 @@ export interface RetryOptions extends Pick<UploadEvents, 'onNotice'> {
   readonly wait: boolean
 }
 
-/** Sends one request with an Idempotency-Key, so that a repetition stores nothing twice. Never throws. */
-export type Post = (request: ServerRequest, key: string, signal: AbortSignal) => Promise<RequestOutcome>
+/**
+ * Sends one request with an Idempotency-Key, so that a repetition stores nothing twice. Never throws.
+ *
+ * @param attempts at most. Default: no limit but the time
+ */
+export type Post = (
+  request: ServerRequest,
+  key: string,
+  signal: AbortSignal,
+  attempts?: number,
+) => Promise<RequestOutcome>
 
 /** A transient failure. */
 class FailedRequest extends Error {
@@ -34,7 +43,7 @@ export function createRetries(connection: Connection, { retryFor, wait, onNotice
   /** The outcome of all later requests, once it is clear that they would fail, too. */
   let final: RequestOutcome | undefined
 
-  return async (request, key, signal) => {
+  return async (request, key, signal, attempts = Infinity) => {
     let failingSince: number | undefined
     const leftMs = () => retryFor - (performance.now() - (failingSince ?? Infinity))
 
@@ -51,6 +60,7 @@ export function createRetries(connection: Connection, { retryFor, wait, onNotice
         isDown = false
         return reply
       }
+      if (attempts === 1) throw new FailedRequest(reply, transient)
       // A server that sent nothing has been unresponsive since the request began.
       failingSince ??= reply.isSilent ? begun : performance.now()
       if (!isDown && leftMs() > 0)
@@ -60,7 +70,7 @@ export function createRetries(connection: Connection, { retryFor, wait, onNotice
     }
 
     const policy = {
-      attempts: Infinity,
+      attempts,
       transient: (error: unknown) => error instanceof FailedRequest && error.transient,
       leftMs,
       isTriedAtEnd: true,
