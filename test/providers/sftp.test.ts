@@ -92,8 +92,8 @@ describe('what is no private key was refused at the first upload only', () => {
   })
 })
 
-/** Begins to store an object at a server that rejects one of the writes, counted from 0, and else says that all went well. */
-async function putAt(rejected?: number) {
+/** Begins to store an object at a server that rejects one of the writes, counted from 0, or another request, and else says that all went well. */
+async function putAt(rejected?: number | 'CLOSE' | 'RENAME') {
   let writes = 0
   const port = await startSsh2(client => {
     client.on('authentication', login => login.accept())
@@ -103,7 +103,7 @@ async function putAt(rejected?: number) {
         session.on('OPEN', id => session.handle(id, Buffer.of(0)))
         session.on('WRITE', id => session.status(id, writes++ === rejected ? 4 : 0))
         for (const name of ['CLOSE', 'RENAME', 'REMOVE'] as const)
-          session.on(name, (id: number) => session.status(id, 0))
+          session.on(name, (id: number) => session.status(id, name === rejected ? 4 : 0))
         session.on('LSTAT', id => session.status(id, 2))
       }),
     )
@@ -114,10 +114,10 @@ async function putAt(rejected?: number) {
   return { proxy, put: () => put(target, 'a.bin', Buffer.alloc(100_000)) }
 }
 
-it('a write that the server rejects is not reported as stored', async () => {
+it('a file is not reported as stored when the server rejects a write, its end or its name', async () => {
   await (await putAt()).put()
-  for (const rejected of [0, 1, 3])
-    expect(await failureOf((await putAt(rejected)).put()), `write ${rejected} of 4`).toMatchObject({
+  for (const rejected of [0, 1, 3, 'CLOSE', 'RENAME'] as const)
+    expect(await failureOf((await putAt(rejected)).put()), `${rejected}`).toMatchObject({
       message: expect.stringContaining('returned 4'),
     })
 })
