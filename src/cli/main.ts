@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url'
+import { PACKAGE_FOLDER } from '../package.ts'
 import { CommanderError } from '../packages/commander.ts'
 import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
 import { type Call, UsageError } from './define.ts'
@@ -40,6 +42,8 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
 function describe(error: unknown, { env }: Terminal): string {
   if (!(error instanceof Error)) return String(error)
   const { message, name, stack = message, cause, code } = error as Error & { code?: unknown }
+  if (code === 'ERR_MODULE_NOT_FOUND')
+    return `${message}. Run "npm install" in "${fileURLToPath(PACKAGE_FOLDER)}", or reinstall upload-server.`
   if (code === 'EMFILE' || code === 'ENFILE')
     return `${message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
   // The message is also for remote clients, so it has no path. The cause has it.

@@ -65,7 +65,7 @@ describe('a start that fails leaves nothing that says it is alive', () => {
     expect(await server.exit).toBe(1)
     expect(server.errors()).toMatch(
       new RegExp(
-        `^The package "${name}" is not installed\\. Run "npm install" in "/.*", or reinstall upload-server\\.$`,
+        `^Cannot find package '${name}' imported from .*\\. Run "npm install" in "/.*", or reinstall upload-server\\.$`,
         'm',
       ),
     )
