@@ -78,18 +78,6 @@ it('in requests that overlap, other bytes get another key, and the same bytes th
   expect(bucket.puts).toHaveLength(2)
 })
 
-it('a later file of the same name took the place of the earlier one, or was stored again beside it', async () => {
-  const bucket = await startStubBucket()
-  const url = await startWith(bucket)
-  const contents = ['one', 'two', 'one', 'two', 'three']
-  const links: string[] = []
-  for (const content of contents) links.push((await upload(url, { 'a.txt': content })).result[0] as string)
-  expect(await contentsOf(links)).toEqual(contents)
-  await upload(url, { 'b.txt': 'one' })
-  expect((await upload(url, { 'a.txt': 'one' })).result, 'though b.txt came later').toEqual([links[0]])
-  expect(bucket.puts).toEqual(['a.txt', 'a-2.txt', 'a-3.txt', 'b.txt'])
-})
-
 it.each(['{filename}-{sha256-8}{extname}', '{uuid}{extname}', '{str-8}{extname}'])(
   '%s asks the destination nothing',
   async template => {

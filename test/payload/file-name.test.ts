@@ -79,6 +79,7 @@ describe('cleanFileName', () => {
     [`${'😀'.repeat(60)}.png`, `${'😀'.repeat(49)}.png`],
     ['a'.repeat(300), 'a'.repeat(200)],
     [`a.${'b'.repeat(300)}`, `a.${'b'.repeat(198)}`],
+    [`${'a'.repeat(199)}.${'b'.repeat(99)}`, `${'a'.repeat(199)}_`],
     [`${'a'.repeat(195)} b.png`, `${'a'.repeat(195)}.png`],
   ])('cuts a name of more than 200 bytes before its extension (%#)', (name, clean) => {
     expect(cleanFileName(name, '')).toBe(clean)

@@ -7,7 +7,7 @@ import { objectName, settleOpen, takeOpen } from '../../src/store/objects.ts'
 import { advance, dueUploads, pendingUploads, reap, takeStored } from '../../src/store/pending.ts'
 import { currentQuotas, readWindows } from '../../src/store/quotas.ts'
 import { noteRemoved, takeDue } from '../../src/store/removals.ts'
-import { earlierRequest } from '../../src/store/requests.ts'
+import { earlierRequest, REQUEST_KEPT_MS } from '../../src/store/requests.ts'
 import { sql } from '../../src/store/sql.ts'
 import { type NewUpload, readUpload } from '../../src/store/upload-rows.ts'
 import { begin, claimMore, finish, finishLate } from '../../src/store/uploads.ts'
@@ -187,6 +187,15 @@ describe('uploads', () => {
         },
       ],
       [
+        'was begun 24 hours ago',
+        ...([true, true] as const),
+        async (database, upload) => {
+          await done(database, upload, stored())
+          const before = Date.now() - REQUEST_KEPT_MS - 1000
+          await database.tx(db => db.run(sql`update requests set created_at = ${before}`))
+        },
+      ],
+      [
         'is not known any more',
         ...([true, true] as const),
         (database, upload) => database.tx(db => db.run(sql`delete from uploads where id = ${upload.id}`)),
@@ -208,7 +217,7 @@ describe('uploads', () => {
         expect(earlier?.known?.upload.id).toBe(isFree ? undefined : upload.id)
         // The first attempt says how its repetition names the objects, unless that was stored and is gone.
         if (isFree && fingerprint === 'f')
-          expect(earlier?.first !== undefined).toBe(!what.startsWith('has lost'))
+          expect(earlier?.first !== undefined).toBe(!/^has lost|hours ago/.test(what))
         const { begun } = await start(database, { owner: me.id, key: 'k', fingerprint })
         expect(begun.is).toBe(isFree ? 'begun' : 'known')
         if (begun.is === 'known') expect(begun).toMatchObject({ upload: { id: upload.id }, fingerprint: 'f' })
