@@ -329,17 +329,14 @@ describe('metadata', () => {
   const taken = async () =>
     (await photo()).withExif(WITH_PLACE).withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>').withIccProfile('p3')
 
+  // Of every format: test/pictures/strip.test.ts.
   it('is removed when that is asked for, the place first of all; the colour profile stays', async () => {
-    const app = await startWith({ stripMetadata: true })
-    for (const format of ['jpeg', 'webp', 'png', 'avif'] as const) {
-      const source = await (await taken()).toFormat(format).toBuffer()
-      expect((await sharp(source).metadata()).exif, format).toBeDefined()
-      const { meta, bytes } = await open(await store(app, `a.${format}`, source))
-      expect(meta, format).toMatchObject({ format: format === 'avif' ? 'heif' : format })
-      expect([meta.exif, meta.xmp], format).toEqual([undefined, undefined])
-      expect(bytes.includes('somebody'), format).toBe(false)
-      expect(meta.icc, format).toBeDefined()
-    }
+    const source = await (await taken()).jpeg().toBuffer()
+    expect((await sharp(source).metadata()).exif).toBeDefined()
+    const { meta, bytes } = await open(await store(await startWith({ stripMetadata: true }), 'a.jpg', source))
+    expect([meta.format, meta.exif, meta.xmp]).toEqual(['jpeg', undefined, undefined])
+    expect(bytes.includes('somebody')).toBe(false)
+    expect(meta.icc).toBeDefined()
   })
 
   it('is kept when it is not', async () => {
