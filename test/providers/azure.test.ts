@@ -54,10 +54,15 @@ describe('what only the real service answers', () => {
   /** The service refuses a request. */
   const refusal = (status: number, code: string, message = '', headers = {}): Answer => ({
     status,
-    headers: { 'x-ms-request-id': '1', ...headers },
+    headers: Object.assign(headers, { 'x-ms-request-id': '1' }),
     body: `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}\nRequestId:1\nTime:2</Message></Error>`,
   })
-  const date = new Date(Date.now() + 20.4 * 60_000).toUTCString()
+  /** At the time of the response, whenever the test runs. */
+  const wrongClock = {
+    get date() {
+      return new Date(Date.now() + 20.4 * 60_000).toUTCString()
+    },
+  }
   const NO_KEYS = { 'x-ms-error-code': 'KeyBasedAuthenticationNotPermitted' }
   const openAt = (endpoint: string) => open(azure, { ...options, endpoint })
   const askAt = async (answer: Answer, key = 'a.png') =>
@@ -66,7 +71,7 @@ describe('what only the real service answers', () => {
   it.each<[string, Answer, string]>([
     [
       'a wrong clock',
-      refusal(403, 'AuthenticationFailed', 'x', { date }),
+      refusal(403, 'AuthenticationFailed', 'x', wrongClock),
       'Failed: the clock of this machine is 20 m',
     ],
     ['an account without keys', refusal(403, '', '', NO_KEYS), 'Use a user delegation SAS as "sasToken".'],
