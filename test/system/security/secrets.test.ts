@@ -122,7 +122,6 @@ function examplesAt(url: string, parrot: number, ssh: { port: number; fingerprin
     ftp: { host: '127.0.0.1', port: parrot, secure: 'none' },
     sftp: { host: '127.0.0.1', port: ssh.port, hostFingerprint: ssh.fingerprint, knownHostsFile: undefined },
     s3: { linkType: 'presigned', urlPrefix: undefined },
-    github: { cdn: 'raw' },
     gitea: { apiUrl: `${url}/lines/api/v1` },
     gitlab: { apiUrl: `${url}/lines/api/v4` },
     command: { command: ['sh', '-c', 'cat > /dev/null; env; exit 1'] },
