@@ -1,7 +1,7 @@
 import { UploadError } from '../errors.ts'
-import { orAborted } from '../flow/cancellation.ts'
+import { createCanceller, orAborted } from '../flow/cancellation.ts'
 import { retry } from '../flow/retry.ts'
-import type { TimeLimit } from '../flow/time-limit.ts'
+import { beginTimeLimit, type TimeLimit } from '../flow/time-limit.ts'
 import { isUnsent } from '../http/network.ts'
 import type { Payload } from '../payload/index.ts'
 import type { Stored, UploadObject } from '../providers/contract.ts'
@@ -55,18 +55,25 @@ export function mayHaveArrived(error: unknown): boolean {
   return error.retryable && !isUnsent(error.cause)
 }
 
-/** Asks a destination whether an object is there after a transfer without a known outcome. */
+/**
+ * Asks a destination whether an object is there after a transfer without a known outcome. The end of the process ends the
+ * question, also where a provider does not look at its signal. One that is asked afterwards has the time of the last writes.
+ */
 export async function settleUnknown(
   destination: Destination,
   name: string,
   key: string,
-  { database, owner }: Pick<Runtime, 'database' | 'owner'>,
+  { database, owner, ending }: Pick<Runtime, 'database' | 'owner' | 'ending'>,
 ): Promise<void> {
   const ifThere = destination.target.remove ? 'something' : 'permanent'
-  const found = await exists(destination, key, AbortSignal.timeout(LOOK_MS)).then(
-    isThere => (isThere ? ifThere : 'nothing'),
-    () => 'unasked' as const,
-  )
+  const until = ending.aborted ? createCanceller().signal : ending
+  const { signal, end } = beginTimeLimit(LOOK_MS, until, () => new Error('no response'))
+  const found = await orAborted(exists(destination, key, signal), signal)
+    .then(
+      isThere => (isThere ? ifThere : 'nothing'),
+      () => 'unasked' as const,
+    )
+    .finally(end)
   await database.tx(db => settleOpen(db, owner.id, name, found))
 }
 

@@ -5,6 +5,7 @@ import { Problem } from '../../src/problem.ts'
 import type { Stored, Target, UploadObject } from '../../src/providers/contract.ts'
 import { findFiles } from '../../src/store/history.ts'
 import { currentQuotas } from '../../src/store/quotas.ts'
+import { sql } from '../../src/store/sql.ts'
 import type { Uploaded } from '../../src/uploader/upload.ts'
 import { bytesOf } from '../helpers/provider-contract.ts'
 import { CALLER, keysOf, openProcess } from '../helpers/uploader.ts'
@@ -154,6 +155,19 @@ it('a process that ends ends an attempt, also where the provider does not look',
   })
   await process.send({ 'a.txt': 'one' }).catch(() => {})
   expect(attempt?.reason).toBe(reason)
+})
+
+it('a process that ends does not wait for a destination that is asked what became of a transfer, also where the provider does not look', async () => {
+  let looks = 0
+  const exists = () => (++looks === 1 ? Promise.resolve(false) : new Promise<never>(() => {}))
+  const put = () => Promise.reject(new UploadError('destination_failed', 'lost', { retryable: true }))
+  const { deps, send, database, ending } = await openProcess({ deaf: { target: { put, exists } } })
+  await send({ 'a.txt': 'one' })
+  await expect.poll(() => looks).toBe(2)
+  ending.abort(new Error('gone'))
+  await deps.background.idle()
+  const objects = await database.read(db => db.all(sql`select state, holder from objects`))
+  expect(objects, 'it is asked again later').toEqual([{ state: 'storing', holder: '' }])
 })
 
 it('a target that takes one put at a time gets one at a time, and others their turn while one pauses', async () => {
