@@ -148,8 +148,8 @@ export async function startServer(
       return []
     }
     use(next)
-    await announce(next)
     logger.level = possible.settings.log.level
+    await announce(next).catch(() => {}) // The housekeeping logs it. The configuration is in use.
     return kept
   }
 

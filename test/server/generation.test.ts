@@ -1,3 +1,4 @@
+import { mkdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import express from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -59,6 +60,20 @@ describe('a configuration that something refuses only when it is used', () => {
     database.exec('pragma user_version = 0')
     database.close()
     await expect(start(config)).rejects.toThrow('store.db, was made by another version of upload-server')
+  })
+
+  it('is taken by a server whose database turned out to be one of another version', async () => {
+    const directory = await makeDirectory()
+    const path = join(directory, 'upload-server', 'store.db')
+    await mkdir(path, { recursive: true }) // so that it can't be opened
+    const config = await load(directory)
+    const server = await start(config)
+    await rmdir(path)
+    const database = openSqlite(path)
+    database.exec('create table other (id text)')
+    database.close()
+    expect(await server.reload(withKey(config, 'next'))).toEqual([])
+    expect(await send(server, '')).toBe(401)
   })
 
   it('is not taken by a server that runs', async () => {
