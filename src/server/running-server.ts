@@ -1,6 +1,7 @@
 import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
+import type { Database } from '../store/database.ts'
 import { listServers, type Served } from '../store/owners.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
 import { openDatabase } from './open-uploader.ts'
@@ -16,13 +17,14 @@ export const placeIn = (destination: Pick<Destination, 'type' | 'name' | 'locati
 
 /** The running servers of this machine that use the database of a configuration. None if it can't be read. */
 async function listRunning(config: Located): Promise<Served[]> {
-  const database = openDatabase(config, 'read')
+  let database: Database | undefined
   try {
+    database = openDatabase(config, 'read')
     return await database.read(listServers)
   } catch {
     return []
   } finally {
-    await database.close()
+    await database?.close()
   }
 }
 

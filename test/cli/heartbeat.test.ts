@@ -54,6 +54,22 @@ describe('--ready', () => {
     })
     expect(await beat(['--server', app.url])).toMatchObject({ code: 0 })
   })
+
+  it('does not ask a database that hangs where the server is that has just responded', async () => {
+    const url = `postgres://me:hunter2@127.0.0.1:${await findFreePorts()}/up`
+    const app = await startApp({ config: { database: { driver: 'postgres', url } } })
+    const hanging = await serveRaw(() => {})
+    const other = `postgres://me:hunter2@${new URL(hanging.origin).host}/up`
+    const config = {
+      server: { port: Number(new URL(app.url).port) },
+      database: { driver: 'postgres', url: other },
+    }
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    const notReady = { code: 1, stderr: expect.stringContaining('ECONNREFUSED') }
+    expect(await beat(['--ready'], {}, cwd)).toMatchObject(notReady)
+    expect(hanging.connections()).toBe(0)
+  })
 })
 
 describe('ends with 1, and says why, for', () => {

@@ -20,7 +20,9 @@ export async function run({ options }: Call<typeof flags>, terminal: Terminal): 
     const config = await glance({ ...terminal, file: options.config })
     const url = urlOf(config.settings.server)
     const holder = await probeServer(config.settings.server, check)
-    const running = holder.isAlive ? url : await findRunning(config)
+    // A server that is not ready may have a database that hangs, which can't tell where another one listens.
+    const isHere = holder.isAlive || (options.ready && (await probeServer(config.settings.server)).isAlive)
+    const running = isHere ? url : await findRunning(config)
     if (running === undefined || running === url) return { url, holder }
     return { url: running, holder: await probeServer(placeOf(running), check) }
   }
