@@ -88,10 +88,10 @@ export async function isAlive(db: Db, owner: string): Promise<boolean> {
   return silentMs < LEASE_MS && !isGone(owner, silentMs, LEASE_MS)
 }
 
-/** The servers on this machine that use the database. */
+/** The servers on this machine that use the database, always in the same order. */
 export async function listServers(db: Db): Promise<Served[]> {
   const rows = await db.all<{ id: string; serves: string }>(
-    sql`select id, serves from owners where serves is not null order by seen_at`,
+    sql`select id, serves from owners where serves is not null order by id`,
   )
   const found: Served[] = []
   for (const { id, serves } of rows)
