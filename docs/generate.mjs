@@ -175,7 +175,8 @@ function optionTable(type, config) {
     const own = rows.filter(({ text }) => !theirs.some(one => one.text === text))
     if (rows.length - own.length < 6) continue
     const missing = theirs.filter(({ path }) => !rows.some(row => row.path === path))
-    const all = `All [options of \`${other}\`](${other}.md#options) but ${missing.map(({ path }) => `\`${path}\``).join(', ')}`
+    const but = missing.length > 0 ? ` but ${missing.map(({ path }) => `\`${path}\``).join(', ')}` : ''
+    const all = `All [options of \`${other}\`](${other}.md#options)${but}`
     return own.length === 0 ? `${all}.` : `${all}, and:\n\n${tableOf(own)}`
   }
   return tableOf(rows)
