@@ -136,7 +136,7 @@ it.each([
   [{ local: { a: { directory: 'x', serve: true, link: 'redirect' } } }, /can sign URLs/],
   [
     { azure: { a: { account: 'pictures1', container: 'drafts', sasToken: 'sig=x', link: 'redirect' } } },
-    /azure\.a: "linkType": "sas" needs the "accountKey" to sign with/,
+    /azure\.a: "linkType": "sas" and "link": "redirect" need the "accountKey" to sign with/,
   ],
   [{ local: { a: { directory: 'x', serve: true, linkAccess: 'callers' } } }, /"linkAccess" needs "link"/],
 ])('%j is refused', async (providers, reason) => {

@@ -97,6 +97,7 @@ const CAUSES: Causes = {
   AuthorizationResourceTypeMismatch: { advice: 'Use a "sasToken" for objects or for this container.' },
   ContainerNotFound: { advice: 'Create the container first.' },
   KeyBasedAuthenticationNotPermitted: { advice: 'Use a user delegation SAS as "sasToken".' },
+  RequestBodyTooLarge: { advice: 'Send a smaller file: the limit is 5,000 MiB.' },
   LeaseIdMissing: { advice: 'Release the lease of the existing blob, or use another object key.' },
 }
 

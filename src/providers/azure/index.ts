@@ -89,7 +89,7 @@ function validate(options: Options): string | undefined {
   if (sasToken !== undefined && !/^(?!\?)(.*&)?sig=/.test(sasToken))
     return '"sasToken" must be the part of a SAS URL after the question mark, "sv=…&sig=…".'
   if (linkType === 'sas' && accountKey === undefined)
-    return '"linkType": "sas" needs the "accountKey" to sign with.'
+    return '"linkType": "sas" and "link": "redirect" need the "accountKey" to sign with.'
   if (container === '$web' && linkType === 'public' && options.urlPrefix === undefined)
     return '"urlPrefix" is required for "$web". Set it to the URL of the static website, which the portal shows.'
   return options.endpoint && findDoubledName(options.endpoint, 'container', container)
