@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import { messageOf } from '../errors.ts'
 import { secretsOfEnvironment } from '../http/proxy/outgoing.ts'
 import { isRecord, type Json } from '../members.ts'
+import { PROVIDER_TYPES } from '../providers/registry.ts'
 import { idOf } from '../uploader/destinations.ts'
 import { findConfigFile, type WhereToLook } from './file.ts'
 import { interpolate } from './interpolate.ts'
@@ -54,9 +55,11 @@ export async function readConfig(options: LoadOptions, report: OnProblem, runsPl
   const ofServer = overrides.filter(one => !ofDestinations.includes(one))
   const settings = override(filled.value, ofServer, configSchema, report)
   const plugins = runsPlugins ? await loadPlugins(settings['plugins'], codeBase, report) : NO_PLUGINS
-  // Destinations have the options of their providers, also of those that are plugins.
+  // Destinations have the options of their providers, also of those that are plugins. For a wrong name, all are suggested.
   const types = ofDestinations.map(one => `${one.path[1]}`.toLowerCase())
-  const whole = override(settings, ofDestinations, await wholeSchema(types, plugins), report)
+  const areKnown = types.every(type => plugins.providers.has(type) || PROVIDER_TYPES.includes(type))
+  const schema = await wholeSchema(areKnown ? types : PROVIDER_TYPES, plugins)
+  const whole = override(settings, ofDestinations, schema, report)
 
   return {
     value: whole,

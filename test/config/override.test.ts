@@ -114,10 +114,17 @@ describe('settings of the environment', () => {
     expect(problems[0]?.replace(`${variable}: does not match a setting`, '')).toMatch(hint)
   })
 
-  it('reports variables of providers that do not exist', async () => {
-    await expect(loadWith({ UPLOAD_SERVER__PROVIDERS__NOPE__X__Y: '1' })).rejects.toThrow(
-      /UPLOAD_SERVER__PROVIDERS__NOPE__X__Y: does not match a setting/,
-    )
+  it.each([
+    [
+      'UPLOAD_SERVER__PROVIDERS__NOPE__X__Y',
+      /NOPE__X__Y: does not match a setting\. Available: aliyun, .*github/,
+    ],
+    [
+      'UPLOAD_SERVER__PROVIDERS__GITHAB__X__TOKEN',
+      /X__TOKEN: does not match a setting\. Did you mean "github"\?/,
+    ],
+  ])('reports %s, whose provider does not exist', async (variable, problem) => {
+    await expect(loadWith({ [variable]: '1' })).rejects.toThrow(problem)
   })
 
   it.each(['UPLOAD_SERVER_PROT', 'UPLOAD_SERVER_SERVER_PORT', 'UPLOAD_SERVER_VERSION'])(
