@@ -110,21 +110,25 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
     const entries = [...end.files, ...others].flatMap(toEntries)
     /** The claimed objects that are stored. */
     const settled = new Set<string>()
-    /** When the entries expire that were written. */
+    /** When the entries expire whose objects are stored. */
     const ends = new Map<string, End>()
     // In the same order as claims, so that two uploads do not block each other.
-    for (const entry of entries.length > 1 ? entries.sort(byName) : entries) {
+    for (const entry of entries.length > 1 ? entries.toSorted(byName) : entries) {
       const expiresAt = await settle(db, entry, upload.id)
       if (expiresAt === undefined) continue
-      await insertFile(db, upload, entry, expiresAt)
       const name = objectName(entry.location, entry.key)
       if (!claimed || claimed.has(name)) settled.add(name)
-      ends.set(idOf(entry.index, entry.destination), expiresAt)
+      ends.set(idOf(entry), expiresAt)
+    }
+    // Each file before its copies: where its fallback is a mirror, too, the history has the one that is linked.
+    for (const entry of entries) {
+      const expiresAt = ends.get(idOf(entry))
+      if (expiresAt !== undefined) await insertFile(db, upload, entry, expiresAt)
     }
     const files: StoredFile[] = []
     const lost: number[] = []
     for (const file of end.files) {
-      const expiresAt = ends.get(idOf(file.index, file.destination))
+      const expiresAt = ends.get(idOf(file))
       if (expiresAt === undefined) lost.push(file.index)
       else
         files.push({ ...(file.mirrors ? withoutLost(file, ends) : file), expiresAt: expiresAt ?? undefined })
@@ -134,7 +138,7 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
       await free(db, upload.id, upload.owner, left)
     }
     if (files.length < upload.origins.length) {
-      const also = others.filter(file => ends.has(idOf(file.index, file.destination)))
+      const also = others.filter(file => ends.has(idOf(file)))
       await giveBackUnused(db, upload.id, [...files, ...also])
     }
     const isWhole = lost.length === 0
@@ -148,10 +152,11 @@ export function finish(database: Database, upload: NewUpload, end: UploadEnd): P
 }
 
 /** The ID of an entry in its upload. */
-const idOf = (index: number, destination: string) => `${index} ${destination}`
+const idOf = ({ index, location, key }: Placed & { readonly index: number }) =>
+  `${index} ${objectName(location, key)}`
 
 function withoutLost(file: StoredFile, ends: ReadonlyMap<string, End>): StoredFile {
-  const isLost = (copy: Copy) => isStored(copy) && !ends.has(idOf(file.index, copy.destination))
+  const isLost = (copy: Copy) => isStored(copy) && !ends.has(idOf({ ...copy, index: file.index }))
   const mirrors = file.mirrors?.map(copy =>
     isLost(copy) ? { destination: copy.destination, error: LOST } : copy,
   )

@@ -134,6 +134,21 @@ describe('uploads', () => {
     ])
   })
 
+  it.for<[string, string, number[], string[]]>([
+    ['is stored: the history had the copy, which nobody links', 'z', [], ['z']],
+    ['is lost: it counted as stored because of the copy', 'lost', [0], ['a']],
+  ])('whose fallback is a mirror, too, and whose file %s', async ([, key, lost, kept], { database, me }) => {
+    const { upload, claimant } = await start(database, { owner: me.id, keys: ['z'] })
+    await claimMore(database, claimant, {
+      ...{ ...AT, key: 'a', sha256: 'z', onConflict: 'rename', isContentKey: false },
+      ...{ dedupe: false, expiresAt: null },
+    })
+    const mirrors = [{ ...AT, key: 'a', url: 'u' }]
+    const finished = await done(database, upload, stored(key, { sha256: 'z', mirrors }))
+    expect(finished.lost).toEqual(lost)
+    expect((await history(database)).map(one => one.key)).toEqual(kept)
+  })
+
   describe('with an idempotency key', () => {
     it('get it once of many at the same time', async ({ place, database, me, other }) => {
       const servers = [database, place.open()]
