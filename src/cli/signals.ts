@@ -6,7 +6,6 @@ import { EXIT } from './exit-code.ts'
 export function untilInterrupted(): AbortSignal {
   const interrupted = createCanceller()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // Not `once`: without a listener, the library that shows the progress would end the process.
     process.on(name, () => {
       if (interrupted.signal.aborted) process.exit(EXIT.interrupted)
       interrupted.abort()

@@ -35,7 +35,7 @@ export async function run({ words, options, typed }: NotesCall, terminal: Termin
   let dead: string | undefined
   let notes: NamedNote[] = []
   let seen = 0
-  await saying('Uploading the images of the notes', terminal, async () => {
+  await saying(dryRun ? 'Reading the notes' : 'Uploading the images of the notes', terminal, async () => {
     notes = await find()
     // A dry run also fails where the destination or the configuration would.
     await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {

@@ -63,7 +63,8 @@ async function upload(call: UploadCall, terminal: Terminal): Promise<number> {
       else await store(uploads)
     })
   const what = entries.length === 1 ? entries[0]?.name : `${entries.length} files`
-  if (entries.length > 0 || reviewImages) await saying(`Uploading ${what}`, terminal, work)
+  if (entries.length > 0 || reviewImages)
+    await (options.quiet ? work() : saying(`Uploading ${what}`, terminal, work))
   const results = printer.finish()
   const unwritten = await writeReports(reports, results, performance.now() - begun, reviewed?.summary)
   noteFailures(results, entries, call, terminal)

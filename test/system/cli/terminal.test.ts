@@ -94,3 +94,16 @@ it('on a terminal, each file that is stored has a line at once', async () => {
   const { exitCode } = await runBuiltOnTerminal(args, [['[1/2] b.txt  68 KB', '\u0003']], cwd)
   expect(exitCode).toBe(130)
 })
+
+it.each([
+  [[], 'Uploading b.txt …'],
+  [['--quiet'], 'https://'],
+])('on a terminal, a slow upload with %j begins with %j', async (more, first) => {
+  const server = await serve((_, res) => {
+    setTimeout(() => res.end('{"success":true,"result":["https://img.example/b.txt"]}'), 1000)
+  })
+  await writeFile(join(cwd, 'b.txt'), 'x')
+  const args = ['upload', '--server', server.origin, ...more, 'b.txt']
+  const { exitCode, stdout } = await runBuiltOnTerminal(args, [], cwd)
+  expect([exitCode, stdout.slice(0, first.length)]).toEqual([0, first])
+})
