@@ -3,6 +3,7 @@ import { brotliDecompressSync, unzipSync } from 'node:zlib'
 import { type Body, readExactly } from '../body.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import { Problem } from '../problem.ts'
+import { excerpt } from './excerpt.ts'
 import { timeoutError } from './network.ts'
 import { percentDecode } from './percent-decode.ts'
 import { loginHeaders, type ProxyServer } from './proxy/address.ts'
@@ -155,6 +156,7 @@ async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>
 
 const DECODERS = new Map([
   ['gzip', unzipSync],
+  ['x-gzip', unzipSync],
   ['deflate', unzipSync],
   ['br', brotliDecompressSync],
 ])
@@ -165,12 +167,13 @@ const DECODERS = new Map([
  * @throws Problem
  */
 function decompress(bytes: Buffer, encoding: string, { hostname }: URL, maxOutputLength: number): Buffer {
-  const decode = DECODERS.get(encoding)
-  if (decode === undefined || bytes.length === 0) return bytes
+  if (bytes.length === 0 || ['', 'identity'].includes(encoding)) return bytes
   try {
+    const decode = DECODERS.get(encoding)
+    if (decode === undefined) throw new Error('the compression is unknown')
     return decode(bytes, { maxOutputLength })
   } catch (cause) {
-    const why = `${hostname} compressed its response (${encoding}), and it could not be decompressed`
+    const why = `${hostname} compressed its response (${excerpt(encoding)}), and it could not be decompressed`
     throw new Problem(why, { advice: 'Turn off compression at the server or its proxy.', cause })
   }
 }

@@ -32,6 +32,7 @@ describe('a reply', () => {
   it.each<[string, Record<string, string>, Buffer | string]>([
     ['with a byte order mark', {}, '\uFEFF{"a":"ä"}'],
     ['with gzip that nobody asked for', { 'Content-Encoding': 'gzip' }, gzipSync('{"a":"ä"}')],
+    ['with gzip by its old name', { 'Content-Encoding': 'x-gzip' }, gzipSync('{"a":"ä"}')],
     ['with deflate', { 'Content-Encoding': 'deflate' }, deflateSync('{"a":"ä"}')],
     ['with Brotli', { 'Content-Encoding': 'BR' }, brotliCompressSync('\uFEFF{"a":"ä"}')],
   ])('%s is read', async (_, headers, body) => {
@@ -43,6 +44,7 @@ describe('a reply', () => {
   it.each([
     ['gzip', 'not gzip'],
     ['gzip', gzipSync(Buffer.alloc(8 * 1024 * 1024))],
+    ['zstd', '{}'],
   ])('that can not be decompressed (%s) is a failure that says so', async (encoding, body) => {
     const sent = ask((_req, res) => res.writeHead(200, { 'Content-Encoding': encoding }).end(body))
     await expect(sent).rejects.toThrow(`127.0.0.1 compressed its response (${encoding}), and it could not be`)
