@@ -146,6 +146,7 @@ async function startNginx(url: string, ports: readonly number[]): Promise<() => 
   const config = fill(await readExample('replicas/nginx.conf'), {
     'listen 80;': `listen ${new URL(url).host};`,
     '/var/log/nginx/access.log': log,
+    'set_real_ip_from 10.77.0.1;': 'set_real_ip_from 127.0.0.1;',
     'http://10.77.0.13:9000': url,
     'server 10.77.0.11:36677 ': `server 127.0.0.1:${ports[0]} `,
     'server 10.77.0.12:36677 max_fails=0;': others.join(' '),
